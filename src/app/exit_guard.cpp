@@ -21,23 +21,24 @@ namespace {
 
 // What the pipe carries.
 constexpr char kSignal = 's';
+constexpr char kPassedOn = 'p';  // a signal of the supervisor
 constexpr char kBegin = 'b';
 constexpr char kTearDown = 't';
 constexpr char kEnd = 'e';
 
 volatile int g_signal_pipe = -1;  // signal handlers have no other way to know it
+volatile bool g_is_supervised = false;
 
-void on_ending_signal(int) {
+void on_ending_signal(int, siginfo_t* info, void*) {
   const int before = errno;
+  const char what = g_is_supervised && info->si_pid == ::getppid() ? kPassedOn : kSignal;
   // A full pipe holds signals enough.
-  [[maybe_unused]] const ssize_t written = ::write(g_signal_pipe, &kSignal, 1);
+  [[maybe_unused]] const ssize_t written = ::write(g_signal_pipe, &what, 1);
   errno = before;
 }
 
-void handle(void (*handler)(int)) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
+void set_action(struct sigaction action) {
+  action.sa_flags |= SA_RESTART;
   sigemptyset(&action.sa_mask);
   for (const int number : {SIGTERM, SIGINT}) CHECK(::sigaction(number, &action, nullptr) == 0);
 }
@@ -82,7 +83,9 @@ ExitGuard::ExitGuard() {
 
 ExitGuard::~ExitGuard() {
   if (thread_.joinable()) {
-    handle(SIG_DFL);
+    struct sigaction by_default {};
+    by_default.sa_handler = SIG_DFL;
+    set_action(by_default);
     tell(kEnd);
     thread_.join();
   }
@@ -90,13 +93,17 @@ ExitGuard::~ExitGuard() {
   ::close(write_fd_);
 }
 
-void ExitGuard::watch(Duration patience, std::function<void()> on_signal) {
+void ExitGuard::watch(Duration patience, std::function<void()> on_signal, Parent parent) {
   CHECK(!thread_.joinable());
   patience_ = patience;
   on_signal_ = std::move(on_signal);
   thread_ = std::thread([this] { run(); });
   g_signal_pipe = write_fd_;
-  handle(&on_ending_signal);
+  g_is_supervised = parent == Parent::supervisor;
+  struct sigaction action {};
+  action.sa_sigaction = &on_ending_signal;
+  action.sa_flags = SA_SIGINFO;
+  set_action(action);
 }
 
 void ExitGuard::begin() { tell(kBegin); }
@@ -123,17 +130,21 @@ void ExitGuard::run() {
     pollfd door{read_fd_, POLLIN, 0};
     const int ready = ::poll(&door, 1, wait);
     char what = 0;
-    if (ready > 0 && ::read(read_fd_, &what, 1) == 1) on_signal(what);
+    if (ready > 0 && ::read(read_fd_, &what, 1) == 1) on_message(what);
     if (!ended_ && clock_.now() >= deadline_) end_process();
   }
 }
 
-void ExitGuard::on_signal(char what) {
+void ExitGuard::on_message(char what) {
   const TimePoint now = clock_.now();
   switch (what) {
     case kSignal:
-      deadline_ = std::min(deadline_, now + (++signals_ == 1 ? patience_ + kGrace : kHurry));
-      if (on_signal_) on_signal_();
+      ++from_others_;
+      on_signal();
+      break;
+    case kPassedOn:
+      ++passed_on_;
+      on_signal();
       break;
     case kBegin: deadline_ = std::min(deadline_, now + patience_ + kGrace); break;
     case kTearDown:
@@ -145,6 +156,15 @@ void ExitGuard::on_signal(char what) {
       break;
     default: ended_ = true; break;
   }
+}
+
+// One by each of two ways is the same signal; two by one way are two.
+void ExitGuard::on_signal() {
+  const int sent = std::max(passed_on_, from_others_);
+  if (sent == signals_) return;
+  signals_ = sent;
+  deadline_ = std::min(deadline_, clock_.now() + (signals_ == 1 ? patience_ + kGrace : kHurry));
+  if (on_signal_) on_signal_();
 }
 
 void ExitGuard::end_process() const {

@@ -4,10 +4,11 @@
 // process by force.
 //
 // The first signal begins the shutdown and sets the deadline: `patience`, which is what running requests may take, and
-// kGrace. The second one leaves kHurry. Once the server has answered everything, what is left are joins of threads and
-// freed memory: they get kGrace at most, and before it the time that is given for what is still written. At the
-// deadline the guard logs what still computes and calls _exit(): with 0 where only those were left, else with
-// kForcedExit.
+// kGrace. The second one leaves kHurry. Where a service manager sends one signal to all processes of a service, the
+// child of a supervisor gets it twice, the second time from its parent: that counts once. Once the server has answered
+// everything, what is left are joins of threads and freed memory: they get kGrace at most, and before it the time that
+// is given for what is still written. At the deadline the guard logs what still computes and calls _exit(): with 0
+// where only those were left, else with kForcedExit.
 #pragma once
 
 #include <atomic>
@@ -30,9 +31,12 @@ class ExitGuard {
   ExitGuard(const ExitGuard&) = delete;
   ExitGuard& operator=(const ExitGuard&) = delete;
 
-  // From now on the guard has both signals. `on_signal` runs on its thread for each of them, until tear_down(); it must
-  // not block. Once.
-  void watch(Duration patience, std::function<void()> on_signal);
+  // Whether the parent of this process passes its own signals on.
+  enum class Parent { any, supervisor };
+
+  // From now on the guard has both signals. `on_signal` runs on its thread for each that counts, until tear_down(); it
+  // must not block. Once.
+  void watch(Duration patience, std::function<void()> on_signal, Parent parent = Parent::any);
   // The shutdown begins without a signal. Any thread.
   void begin();
   // All requests have their answers, and the state that was promised is saved; `keeping` is for what else is kept.
@@ -41,7 +45,8 @@ class ExitGuard {
 
  private:
   void run();
-  void on_signal(char what);
+  void on_message(char what);
+  void on_signal();
   [[noreturn]] void end_process() const;
   void tell(char what) const;
 
@@ -55,7 +60,9 @@ class ExitGuard {
   Duration keeping_{};  // written before the guard's thread is told
   // The guard's thread only.
   TimePoint deadline_ = kNever;
-  int signals_ = 0;
+  int signals_ = 0;      // that count
+  int passed_on_ = 0;    // by a supervisor
+  int from_others_ = 0;  // all but these
   bool tearing_down_ = false;
   bool ended_ = false;
 };

@@ -4,8 +4,10 @@
 #include <optional>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "net/event_loop.h"
@@ -114,6 +116,36 @@ TEST_F(ExitGuardDeathTest, ASignalAfterTheGuardEndsTheProcessAsUsual) {
     wait_forever();
   };
   EXPECT_EXIT(raise_late(), testing::KilledBySignal(SIGTERM), "");
+}
+
+// How many signals a child of this process counts that sends itself one and gets SIGTERM and SIGINT of this process.
+// The last one that counts ends it.
+int counted(ExitGuard::Parent parent) {
+  int ends[2] = {-1, -1};
+  CHECK(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ExitGuard guard;
+    guard.watch(
+        seconds(3600), [fd = ends[1]] { CHECK(::write(fd, "s", 1) == 1); }, parent);
+    ::raise(SIGTERM);
+    wait_forever();
+  }
+  ::close(ends[1]);
+  int told = 0;
+  for (char c = 0; ::read(ends[0], &c, 1) == 1;) {
+    if (++told > 1) continue;
+    ::kill(child, SIGTERM);
+    ::kill(child, SIGINT);
+  }
+  int status = 0;
+  CHECK(::waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == ExitGuard::kForcedExit ? told : 0;
+}
+
+TEST_F(ExitGuardDeathTest, ASignalThatAlsoComesFromTheSupervisorCountsOnce) {
+  EXPECT_EXIT(::_exit(counted(ExitGuard::Parent::supervisor)), testing::ExitedWithCode(2), "");
+  EXPECT_EXIT(::_exit(counted(ExitGuard::Parent::any)), testing::ExitedWithCode(3), "");
 }
 
 TEST(ExitGuard, TellsOfEachSignalUntilTheTearDown) {

@@ -275,7 +275,9 @@ void Server::lose(const std::string& peers) {
 }
 
 void Server::follow_signals() {
-  guard_.watch(config_.operation.drain_delay + config_.drain_time, [this] { loop_.post([this] { told_to_stop(); }); });
+  const auto parent = is_supervised() ? ExitGuard::Parent::supervisor : ExitGuard::Parent::any;
+  const auto hear = [this] { loop_.post([this] { told_to_stop(); }); };
+  guard_.watch(config_.operation.drain_delay + config_.drain_time, hear, parent);
   // A supervisor says by SIGTERM that the terminal has gone, and a service manager may be told to reload any service;
   // these have opened the sockets.
   if (!config_.reads_files_again() && !listeners_.stay) return;

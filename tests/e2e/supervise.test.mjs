@@ -182,6 +182,15 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
     assert.match(await fs.readFile(log, 'utf8'), /log file opened again[^]*log file opened again/, 'by both processes');
   });
 
+  it('lets what runs finish when both processes get the SIGTERM, as systemd and killall send it', async (t) => {
+    const server = await start(t, [...sim, '--supervise']);
+    const running = await streamChat(server, 'hang: 1', { max_tokens: 20, ignore_eos: true });
+    process.kill(childOf(server.pid), 'SIGTERM');
+    process.kill(server.pid, 'SIGTERM');
+    assert.equal((await running.collect()).finish, 'length');
+    assert.deepEqual(await server.ended, { code: 0, signal: null });
+  });
+
   it('outlives the end of a login under nohup', async (t) => {
     const server = await underNohup(t);
     const child = childOf(server.pid);
