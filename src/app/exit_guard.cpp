@@ -146,10 +146,10 @@ void ExitGuard::on_message(char what) {
       ++passed_on_;
       on_signal();
       break;
-    case kBegin: deadline_ = std::min(deadline_, now + patience_ + kGrace); break;
+    case kBegin: deadline_ = std::min(deadline_, now + patience_ + kGrace - kLastWords); break;
     case kTearDown:
       tearing_down_ = true;
-      deadline_ = std::min(deadline_, now + keeping_ + kGrace);
+      deadline_ = std::min(deadline_, now + keeping_ + kGrace - kLastWords);
       on_signal_ = nullptr;
       disconnected_.store(true);
       disconnected_.notify_all();
@@ -163,7 +163,7 @@ void ExitGuard::on_signal() {
   const int sent = std::max(passed_on_, from_others_);
   if (sent == signals_) return;
   signals_ = sent;
-  deadline_ = std::min(deadline_, clock_.now() + (signals_ == 1 ? patience_ + kGrace : kHurry));
+  deadline_ = std::min(deadline_, clock_.now() + (signals_ == 1 ? patience_ + kGrace : kHurry) - kLastWords);
   if (on_signal_) on_signal_();
 }
 
@@ -172,7 +172,7 @@ void ExitGuard::end_process() const {
   log_error(tearing_down_ ? "all requests are done, but parts of the server do not end; the process ends without them"
                           : "the shutdown hangs; the process ends by force",
             {{"computing", busy.empty() ? "no thread" : busy}});
-  flush_log();
+  flush_log(kLastWords);
   ::_exit(tearing_down_ ? 0 : kForcedExit);
 }
 

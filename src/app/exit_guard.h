@@ -24,7 +24,8 @@ class ExitGuard {
  public:
   static constexpr Duration kGrace = milliseconds(900);
   static constexpr Duration kHurry = milliseconds(500);
-  static constexpr int kForcedExit = 70;  // EX_SOFTWARE
+  static constexpr milliseconds kLastWords{100};  // of each of the two, for the log to be written
+  static constexpr int kForcedExit = 70;          // EX_SOFTWARE
 
   ExitGuard();
   ~ExitGuard();

@@ -17,6 +17,8 @@ namespace {
 constexpr std::chrono::milliseconds kLookUp{100};  // at whether the process ends
 // Where the reader has taken something, so much can be written without waiting for it: of pipes POSIX says so.
 constexpr std::size_t kPiece = PIPE_BUF;
+// Until the writing thread has seen that the process ends, and has given up.
+constexpr std::chrono::milliseconds kWriterPatience = LogWriter::kPatience + 2 * kLookUp;
 
 // … and dies of it: the handler is used once.
 void write_last_lines(int signal) {
@@ -41,12 +43,20 @@ LogWriter::LogWriter(LogMetrics& metrics, std::size_t lines_max, int descriptor)
 }
 
 LogWriter::~LogWriter() {
+  if (!closing_.load(std::memory_order_relaxed)) close();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool LogWriter::close() {
   deadly_signals_.reset();
   set_log_sink(nullptr);
   tell_missing();
   closing_.store(true, std::memory_order_relaxed);
   mailbox_.close();
+  std::vector<bool> ended;
+  if (!ended_.drain_within(ended, kWriterPatience)) return false;
   thread_.join();
+  return true;
 }
 
 void LogWriter::push(std::string&& line) {
@@ -75,8 +85,8 @@ void LogWriter::tell_missing() {
   }
 }
 
-void LogWriter::flush() const {
-  for (auto left = kPatience; left.count() > 0 && waiting_.load(std::memory_order_relaxed) > 0; --left) {
+void LogWriter::flush(std::chrono::milliseconds most) const {
+  for (auto left = most; left.count() > 0 && waiting_.load(std::memory_order_relaxed) > 0; --left) {
     ::poll(nullptr, 0, 1);  // what a signal handler may do
   }
 }
@@ -86,12 +96,13 @@ void LogWriter::run() {
   std::vector<std::string> lines;
   for (;;) {
     mailbox_.drain(lines, Wait::yes);
-    if (lines.empty()) return;
+    if (lines.empty()) break;
     for (const std::string& line : lines) {
       if (!write_above_status(line)) metrics_.lines_dropped.add();
       waiting_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
+  ended_.push(true);
 }
 
 // A line of the log takes the place of a progress bar, which is drawn again below it.
@@ -103,13 +114,20 @@ bool LogWriter::write_above_status(const std::string& line) {
   return status_.empty() ? write(line) : write(std::string(kEraseLine) + line + status_);
 }
 
-// False where the reader has gone, or takes nothing while the process ends.
+// How long it may still wait for the reader before it looks up.
+std::chrono::milliseconds LogWriter::left() {
+  if (!closing_.load(std::memory_order_relaxed)) return kLookUp;
+  const TimePoint now = clock_.now();
+  end_ = std::min(end_, now + kPatience);
+  given_up_ = now >= end_;
+  return std::chrono::ceil<std::chrono::milliseconds>(std::max(end_ - now, Duration::zero()));
+}
+
+// False where the reader has gone, or takes too long while the process ends.
 bool LogWriter::write(std::string_view line) {
   while (!line.empty() && !given_up_) {
-    const bool closing = closing_.load(std::memory_order_relaxed);
     pollfd door{descriptor_, POLLOUT, 0};
-    const int ready = ::poll(&door, 1, static_cast<int>((closing ? kPatience : kLookUp).count()));
-    if (ready == 0) given_up_ = closing;
+    const int ready = ::poll(&door, 1, static_cast<int>(left().count()));
     if (ready <= 0) continue;
     const ssize_t n = ::write(descriptor_, line.data(), std::min(line.size(), kPiece));
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;

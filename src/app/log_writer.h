@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "app/deadly_signals.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/log_sink.h"
 #include "base/mailbox.h"
@@ -31,18 +32,23 @@ struct LogMetrics : MetricSet {
 
 class LogWriter final : public LogSink {
  public:
-  // Who reads nothing for so long when the process ends misses the rest.
-  static constexpr std::chrono::milliseconds kPatience{1000};
+  // Who has not read all of it so long after the process was about to end misses the rest.
+  static constexpr std::chrono::milliseconds kPatience{700};
 
   explicit LogWriter(LogMetrics& metrics, std::size_t lines_max = kCountLimit<"log_lines">,
                      int descriptor = STDERR_FILENO);
+  // Without close() before it waits for what writes, however long that takes.
   ~LogWriter() override;
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
 
+  // Takes no more and waits, for less than a second, until what there is has been written. False: the reader keeps the
+  // writing thread inside write(), as terminals and disks can, and this object has to stay: end the process by _exit().
+  bool close();
+
   // Any thread.
   void push(std::string&& line) override;
-  void flush() const override;
+  void flush(std::chrono::milliseconds most) const override;
 
  private:
   void run();
@@ -50,6 +56,7 @@ class LogWriter final : public LogSink {
   void tell_missing();
   bool write(std::string_view line);
   bool write_above_status(const std::string& line);
+  std::chrono::milliseconds left();
 
   LogMetrics& metrics_;
   const std::size_t lines_max_;
@@ -60,7 +67,10 @@ class LogWriter final : public LogSink {
   std::atomic<bool> dropping_{false};      // until half of what may wait is written
   std::atomic<std::uint64_t> missing_{0};  // lines that were dropped since that was reported
   bool given_up_ = false;                  // the writing thread's
-  std::string status_;                     // the writing thread's: the last line of the terminal, while there is one
+  TimePoint end_ = kNever;                 // the writing thread's: of kPatience
+  const RealClock clock_;
+  Mailbox<bool> ended_{1};  // something when the writing thread is about to end
+  std::string status_;      // the writing thread's: the last line of the terminal, while there is one
   std::thread thread_;
   std::optional<DeadlySignals> deadly_signals_;  // last lines are written first: from set_log_sink() on
 };

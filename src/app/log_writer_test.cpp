@@ -1,5 +1,6 @@
 #include "app/log_writer.h"
 
+#include <chrono>
 #include <csignal>
 #include <optional>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 
 #include "base/log.h"
 
@@ -107,7 +109,7 @@ TEST(LogWriter, AReaderThatHasGoneIsNoReasonToDie) {
     LogWriter writer(metrics, 10, pipe.ends[1]);
     pipe.close_reader();
     writer.push("unread\n");
-    writer.flush();
+    writer.flush(std::chrono::seconds(60));
     writer.push("reads\n");
   }
   EXPECT_EQ(metrics.lines_dropped.value(), 2u);
@@ -118,6 +120,32 @@ TEST(LogWriter, EndsWhereTheReaderTakesNothing) {
   LogMetrics metrics;
   { LogWriter(metrics, 1000, pipe.ends[1]).push(std::string(1 << 20, 'x')); }
   EXPECT_EQ(metrics.lines_dropped.value(), 1u);
+}
+
+// poll() calls it ready, as it does a terminal that nothing reads, but the write waits: an eventfd adds up what is
+// written to it, and the second number would be too much.
+TEST(LogWriter, SaysThatAThreadIsKeptByItsReader) {
+  const int reader = ::eventfd(0, EFD_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  {
+    LogMetrics metrics;
+    LogWriter writer(metrics, 10, reader);
+    const std::string number(8, '\xfe');
+    for (int i = 0; i < 2; ++i) writer.push(std::string(number));
+    EXPECT_FALSE(writer.close());
+    eventfd_t sum = 0;
+    EXPECT_EQ(::eventfd_read(reader, &sum), 0);  // and the thread is free
+  }
+  ::close(reader);
+}
+
+TEST(LogWriter, SaysThatAllIsWritten) {
+  Pipe pipe;
+  LogMetrics metrics;
+  LogWriter writer(metrics, 10, pipe.ends[1]);
+  writer.push("a line\n");
+  EXPECT_TRUE(writer.close());
+  EXPECT_EQ(pipe.rest(), "a line\n");
 }
 
 TEST(LogWriter, TakesWhatIsLoggedWhileItLives) {

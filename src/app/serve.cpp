@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "app/log_file.h"
 #include "app/log_writer.h"
@@ -50,15 +51,8 @@ class HeldHangup {
   sigset_t set_;
 };
 
-}  // namespace
-
-int serve(ServeConfig config) {
-  const HeldHangup hangup(config);
-  configure_log(config.log_level, config.log_format);
-  LogMetrics log_metrics;
-  auto log_file = LogFile::open(config.log_file);
-  if (!log_file) return fail(log_file.error(), 2);
-  LogWriter log(log_metrics, kCountLimit<"log_lines">, log_file->descriptor());
+// All that logs, and ends before the log does.
+int serve_with(ServeConfig& config, const HeldHangup& hangup, const LogMetrics& log_metrics, LogFile& log_file) {
   for (const std::string& note : config.notes) log_warning(note);
   ExitGuard guard;
   raise_descriptor_limit();
@@ -85,11 +79,25 @@ int serve(ServeConfig config) {
   Server server(
       config,
       {plan->listeners, std::move(*models), plan->collector, std::move(plan->tls), std::move(jobs), recorder.get()},
-      keys, log_metrics, *log_file, guard);
+      keys, log_metrics, log_file, guard);
   if (auto open = server.open(); !open) return fail(open.error());
   hangup.release();
   server.run();
   return 0;
+}
+
+}  // namespace
+
+int serve(ServeConfig config) {
+  const HeldHangup hangup(config);
+  configure_log(config.log_level, config.log_format);
+  LogMetrics log_metrics;
+  auto log_file = LogFile::open(config.log_file);
+  if (!log_file) return fail(log_file.error(), 2);
+  LogWriter log(log_metrics, kCountLimit<"log_lines">, log_file->descriptor());
+  const int code = serve_with(config, hangup, log_metrics, *log_file);
+  if (!log.close()) ::_exit(code);
+  return code;
 }
 
 }  // namespace chasqui

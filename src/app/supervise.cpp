@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -269,9 +270,9 @@ int supervise(const ServeConfig& config, char** argv) {
     std::fprintf(stderr, "chasqui: %s\n", log_file.error().message.c_str());
     return 2;
   }
-  Supervisor supervisor(config, *log_file, argv);
+  std::optional<Supervisor> supervisor(std::in_place, config, *log_file, argv);
   auto listeners = listeners_of(config);
-  Result<void> opened = listeners ? supervisor.open(*listeners) : Result<void>(listeners.error());
+  Result<void> opened = listeners ? supervisor->open(*listeners) : Result<void>(listeners.error());
   if (!opened) {
     std::fprintf(stderr, "chasqui: %s\n", opened.error().message.c_str());
     return 2;
@@ -279,7 +280,10 @@ int supervise(const ServeConfig& config, char** argv) {
   LogMetrics metrics;
   // A log without a reader would keep it from starting the next server.
   LogWriter log(metrics, kCountLimit<"log_lines">, log_file->descriptor());
-  return supervisor.run();
+  const int code = supervisor->run();
+  supervisor.reset();  // and the files of its sockets, whatever becomes of the log
+  if (!log.close()) ::_exit(code);
+  return code;
 }
 
 }  // namespace chasqui

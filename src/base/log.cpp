@@ -104,8 +104,8 @@ void show_status(std::string&& text) {
   }
 }
 
-void flush_log() {
-  if (const LogSink* sink = g_sink.load(std::memory_order_acquire)) sink->flush();
+void flush_log(std::chrono::milliseconds most) {
+  if (const LogSink* sink = g_sink.load(std::memory_order_acquire)) sink->flush(most);
 }
 
 bool log_enabled(LogLevel level) { return level >= g_level && g_level != LogLevel::off; }

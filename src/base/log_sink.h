@@ -2,6 +2,7 @@
 // (app/log_writer). Any thread.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -12,8 +13,8 @@ class LogSink {
   virtual ~LogSink() = default;
   // A whole line. Never waits for the reader of the log.
   virtual void push(std::string&& line) = 0;
-  // Waits until all of them are written, for a bounded time. Also in a signal handler.
-  virtual void flush() const = 0;
+  // Waits until all of them are written, for so long at most. Also in a signal handler.
+  virtual void flush(std::chrono::milliseconds most) const = 0;
 };
 
 // All lines from now on; null: to standard error again, by the thread that logs.
@@ -24,6 +25,6 @@ void set_log_sink(LogSink* sink);
 inline constexpr std::string_view kEraseLine = "\r\033[K";
 void show_status(std::string&& text);
 // For those who are about to end the process, or to write to standard error themselves. Also in a signal handler.
-void flush_log();
+void flush_log(std::chrono::milliseconds most = std::chrono::milliseconds(1000));
 
 }  // namespace chasqui

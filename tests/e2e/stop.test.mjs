@@ -11,6 +11,7 @@ import path from 'node:path';
 import * as test from 'node:test';
 
 import { answer, endless, post, refused, streamChat, user } from './client.mjs';
+import { parseMetrics } from './metrics.mjs';
 import { connect, parse, request } from './raw.mjs';
 import { binary, demo, hangAfter, sim, start } from './server.mjs';
 
@@ -120,6 +121,27 @@ describe('a server that is told to stop', async () => {
     child.kill('SIGTERM');
     assert.deepEqual(await ended, [0, null]);
   });
+
+  for (const flags of [[], ['--supervise']]) {
+    it(`does so where its log goes to a terminal that is not read, ${flags[0] ?? 'alone'}`, async (t) => {
+      const script = 'import pty, subprocess, sys\n_, screen = pty.openpty()\nsys.exit(subprocess.call(sys.argv[1:], stderr=screen))';
+      const args = ['-c', script, binary, 'serve', ...sim, ...flags, '--port', '0', '--alias', 'name'.repeat(500)];
+      const child = spawn('python3', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+      const ended = once(child, 'exit', { signal: AbortSignal.timeout(hangAfter) });
+      let said = '';
+      for await (const part of child.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
+        if (/^serving /m.test((said += part))) break;
+      }
+      child.stdout.resume();
+      const pid = childOf(child.pid);
+      t.after(() => child.exitCode ?? process.kill(pid, 'SIGKILL'));
+      const server = { fetch: (target, options) => fetch(/^listening on (\S+)$/m.exec(said)[1] + target, options) };
+      const lost = async () => parseMetrics(await (await server.fetch('/metrics')).text()).value('chasqui_log_lines_dropped_total') > 0;
+      while (!await lost()) await Promise.all(Array.from({ length: 100 }, () => answer(server, 'say: x')));
+      process.kill(pid, 'SIGTERM');
+      assert.deepEqual(await ended, [0, null]);
+    });
+  }
 
   it('does so for SIGINT, too', async (t) => {
     const server = await start(t, sim);
