@@ -211,6 +211,29 @@ TEST(ResponseBody, ReadsItemsAsMessages) {
   EXPECT_EQ(ask->input_items.size(), 5u);
 }
 
+// 4096 references to one answer of 500 KB were a tree of 2 GB.
+TEST(ResponseBody, TakesNoMoreByReferenceThanABodyMayHave) {
+  FakeNode fake;
+  const auto text = std::make_shared<const std::string>(
+      R"({"output":[{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"output_text","text":")" +
+      std::string(kSizeLimit<"body_bytes"> / 4, 'x') + R"("}]}]})");
+  const auto read_with = [&](std::size_t references) {
+    std::string input = R"({"role":"user","content":"x"})";
+    for (std::size_t i = 0; i < references; ++i) input += R"(,{"type":"item_reference","id":"msg_1"})";
+    auto ask = read_response_ask(fake.served, {}, R"({"store":false,"input":[)" + input + "]}");
+    EXPECT_EQ(ask->references.size(), references);
+    return read_response_again(fake.served, {}, std::move(ask->unread), {text});
+  };
+  const auto taken = read_with(3);
+  ASSERT_TRUE(taken) << taken.error().message;
+  EXPECT_EQ(taken->chat.messages.size(), 4u);
+  const auto refused = read_with(4);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().field, "input");
+  EXPECT_EQ(refused.error().code, ErrorCode::invalid_request);
+  EXPECT_NE(refused.error().message.find(std::to_string(kSizeLimit<"body_bytes">)), std::string::npos);
+}
+
 TEST(ResponseBody, EveryMistakeNamesItsField) {
   FakeNode fake;
   for (const auto& [members, field] : {std::pair{R"("input":[])", "input"},

@@ -336,18 +336,33 @@ Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& c
 
 Result<ResponseAsk> read_response_again(const ServedModel& served, const Caller& caller, json::object unread,
                                         const ResponseBodies& bodies) {
-  std::map<std::string, json::value, std::less<>> items;
+  struct Referred {
+    json::value item;
+    std::size_t bytes = 0;
+  };
+  std::map<std::string, Referred, std::less<>> items;
+  for (std::string& id : references_in(unread)) items.try_emplace(std::move(id));
   for (const auto& body : bodies) {
     const auto response = parse_json_object(*body);
     if (!response) return response.error();
     for (const json::value& item : response->at("output").as_array()) {
-      items.emplace(std::string(item.at("id").as_string()), item);
+      const auto found = items.find(std::string_view(item.at("id").as_string()));
+      if (found != items.end()) found->second = {item, json::serialize(item).size()};
     }
   }
+  // A reference of some bytes stands for an item of any length, and may be repeated: all of them together are no longer
+  // than a body that has the items themselves.
+  std::size_t bytes = 0;
   for (json::value& item : unread.at("input").as_array()) {
     const json::string* const id = reference_of(item);
     const auto found = id != nullptr ? items.find(std::string_view(*id)) : items.end();
-    if (found != items.end()) item = found->second;
+    if (found == items.end() || found->second.bytes == 0) continue;
+    bytes += found->second.bytes;
+    if (bytes > kSizeLimit<"body_bytes">) {
+      return invalid_field("input", "input may refer to items of at most " + std::to_string(kSizeLimit<"body_bytes">) +
+                                        " bytes, all references together");
+    }
+    item = found->second.item;
   }
   return read_whole(served, caller, std::move(unread));
 }
