@@ -208,7 +208,7 @@ TEST(ResponseBody, ReadsItemsAsMessages) {
   EXPECT_EQ(ask->chat.only_tool, "weather");
   EXPECT_EQ(ask->chat.template_args.at("reasoning_effort"), "\"low\"");
   EXPECT_EQ(ask->draft.max_tokens, 7);
-  EXPECT_EQ(ask->input_items.size(), 5u);
+  EXPECT_EQ(ask->input.items.size(), 5u);
 }
 
 // 4096 references to one answer of 500 KB were a tree of 2 GB.

@@ -214,12 +214,16 @@ TEST(MessageWriter, FailsInItsOwnWords) {
 
 class ResponseWriterTest : public ::testing::Test {
  protected:
-  std::unique_ptr<AnswerWriter> make(const std::string& id) {
+  std::unique_ptr<AnswerWriter> make(const std::string& id, bool store = true) {
     ResponseHead head;
     head.id = id;
     head.model = "demo";
     head.echo = R"(,"metadata":{})";
+    head.store = store;
+    head.input = std::make_shared<const ResponseInput>(ResponseInput{{R"({"id":"item_1"})"}, {"item_1"}});
     head.before = std::make_shared<const std::vector<std::shared_ptr<const ChatMessage>>>();
+    input_ = head.input;
+    before_ = head.before;
     return make_response_writer(std::move(head), RequestId{7}, scripted(), store_, clock_, begin_);
   }
   const StoredResponse* find(const std::string& id) { return store_.find({0, id}, clock_.now()); }
@@ -230,6 +234,8 @@ class ResponseWriterTest : public ::testing::Test {
   ManualClock clock_;
   ResponseStore store_;
   std::function<void()> begin_;
+  std::weak_ptr<const ResponseInput> input_;  // of the newest
+  ConversationPtr::weak_type before_;
 };
 
 TEST_F(ResponseWriterTest, StreamsItemsAsNumberedEvents) {
@@ -277,6 +283,28 @@ TEST_F(ResponseWriterTest, IsKeptInTheStateThatItIsIn) {
   failed->fail({ErrorCode::model_failure, "no", ""}, out);
   EXPECT_EQ(status("resp_3"), "failed");
   EXPECT_NE(out.find("event: response.failed"), std::string::npos);
+}
+
+// 31 MB of a member that no code reads were kept three times for each of the requests that waited, and copied on the
+// loop as it began and as it ended.
+TEST_F(ResponseWriterTest, WhatTheClientSaidIsTheStoresAlone) {
+  auto writer = make("resp_1");
+  begin_();
+  const ResponseInput* const said = find("resp_1")->input.get();
+  EXPECT_EQ(input_.use_count(), 1);
+  EXPECT_EQ(before_.use_count(), 1);
+  whole(*writer, {"c:Hello"});
+  EXPECT_EQ(find("resp_1")->input.get(), said) << "not copied";
+  EXPECT_EQ(input_.use_count(), 1);
+  EXPECT_EQ(find("resp_1")->conversation->size(), 1u);
+
+  auto deleted = make("resp_2");
+  begin_();
+  EXPECT_TRUE(store_.erase({0, "resp_2"}, clock_.now()));
+  EXPECT_TRUE(input_.expired() && before_.expired()) << "though it runs";
+  auto unstored = make("resp_3", false);
+  begin_();
+  EXPECT_TRUE(input_.expired() && before_.expired());
 }
 
 TEST_F(ResponseWriterTest, WhatWasDeletedWhileItRanStaysDeleted) {

@@ -24,16 +24,23 @@ inline constexpr TenantStoreLimits kResponseLimits{.entries = kSizeLimit<"respon
                                                    .tenant_bytes = kSizeLimit<"tenant_response_bytes">,
                                                    .ttl = kTimeLimit<"response_seconds">};
 
-using ConversationPtr = std::shared_ptr<const std::vector<std::shared_ptr<const ChatMessage>>>;
+using Conversation = std::vector<std::shared_ptr<const ChatMessage>>;
+using ConversationPtr = std::shared_ptr<const Conversation>;
+
+// What a response answers, as the client wrote it. Never copied: the items of a body may be as long as the body.
+struct ResponseInput {
+  std::vector<std::string> items;  // JSON objects; the first was said first
+  std::vector<std::string> ids;
+};
+using ResponseInputPtr = std::shared_ptr<const ResponseInput>;
 
 struct StoredResponse {
   std::string id;
   std::uint32_t tenant = 0;
   std::shared_ptr<const std::string> body;  // the response object
   std::vector<std::string> output_ids;      // of its `output`
-  std::vector<std::string> input_items;     // JSON objects; the first was said first
-  std::vector<std::string> input_ids;
-  ConversationPtr conversation;  // with the answer; null while it runs
+  ResponseInputPtr input;                   // null: none
+  ConversationPtr conversation;             // with the answer; while it runs, what is answered
   std::optional<RequestId> running;
 };
 

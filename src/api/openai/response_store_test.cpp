@@ -63,6 +63,23 @@ TEST(ResponseStore, CountsAllThatAMessageHolds) {
   EXPECT_GT(store.bytes(1), 3500u);
 }
 
+TEST(ResponseStore, CountsTheInputOfWhatRunsAndItsConversationWhenItHasEnded) {
+  ChatMessage message;
+  message.content = std::string(1000, 'm');
+  StoredResponse made = response("a", 1);
+  made.input = std::make_shared<const ResponseInput>(ResponseInput{{std::string(1000, 'i')}, {std::string(100, 'n')}});
+  made.conversation = std::make_shared<std::vector<std::shared_ptr<const ChatMessage>>>(
+      std::vector{std::make_shared<const ChatMessage>(message)});
+  made.running = RequestId{1};
+  ResponseStore store;
+  store.put(made, kStart);
+  EXPECT_GE(store.bytes(1), 1100u);
+  EXPECT_LT(store.bytes(1), 2000u);
+  made.running.reset();
+  store.put(std::move(made), kStart);
+  EXPECT_GT(store.bytes(1), 2100u);
+}
+
 TEST(ResponseStore, HasALimitForAll) {
   ResponseStore store({.entries = 3, .ttl = seconds(10)});
   for (std::uint32_t tenant = 0; tenant < 10; ++tenant) store.put(response(std::to_string(tenant), tenant), kStart);

@@ -22,8 +22,6 @@
 namespace chasqui {
 namespace {
 
-using Conversation = std::vector<std::shared_ptr<const ChatMessage>>;
-
 Error unknown_response(const std::string& id) {
   return {ErrorCode::not_found, "there is no response with the id " + id + "; it may have expired", ""};
 }
@@ -151,8 +149,7 @@ net::Awaitable<Result<Answer>> prepare(Call& call, Permit& permit) {
   head.echo = std::move(ask.echo);
   head.tenant = call.caller.tenant.id;
   head.store = ask.store;
-  head.input_items = std::move(ask.input_items);
-  head.input_ids = std::move(ask.input_ids);
+  head.input = std::make_shared<const ResponseInput>(std::move(ask.input));
   const bool stream = ask.stream;
   std::vector<std::string> skipped = ask.chat.skipped_tools;
   auto work = [&served, given = std::move(ask), before = std::move(read->before)]() mutable -> Result<Rendered> {
@@ -274,10 +271,11 @@ Result<std::string> list_input_items(ServedModel& served, const Caller& caller, 
   if (!found) return found.error();
   const auto wish = read_page_wish(exchange.request(), 20, 100);
   if (!wish) return wish.error();
-  const std::vector<std::string>& ids = (*found)->input_ids;
   std::vector<ListedItem> items;
-  items.reserve(ids.size());
-  for (std::size_t i = 0; i < ids.size(); ++i) items.push_back({ids[i], (*found)->input_items[i]});
+  if (const ResponseInputPtr& input = (*found)->input; input != nullptr) {
+    items.reserve(input->ids.size());
+    for (std::size_t i = 0; i < input->ids.size(); ++i) items.push_back({input->ids[i], input->items[i]});
+  }
   std::vector<const ListedItem*> listed;
   for (const ListedItem& item : items) listed.push_back(&item);
   return write_page(std::move(listed), *wish, [](JsonWriter& json, const ListedItem& item) { json.raw(item.text); });

@@ -28,8 +28,7 @@ struct ResponseAsk {
   bool stream = false;
   bool store = true;
   std::optional<std::string> previous;  // previous_response_id
-  std::vector<std::string> input_items;
-  std::vector<std::string> input_ids;
+  ResponseInput input;                  // empty where it is not stored
   std::string echo;  // members of the response object that repeat the request, each with a comma before it
   // Items of responses before that the input names by their ids. Where there are some, nothing but `unread` is set.
   std::vector<std::string> references;
@@ -51,11 +50,12 @@ struct ResponseHead {
   std::uint32_t tenant = 0;
   bool store = true;
   ConversationPtr before;  // the conversation that is answered
-  std::vector<std::string> input_items;
-  std::vector<std::string> input_ids;
+  ResponseInputPtr input;
 };
 
-// Writes the answer, and keeps it in `store` as it ends, and, by what `on_submitted` becomes, as it begins.
+// Writes the answer, and keeps it in `store` as it ends, and, by what `on_submitted` becomes, as it begins. From then
+// on the store alone has what the client said: thousands of requests may wait, and no limit but the store's counts
+// that.
 std::unique_ptr<AnswerWriter> make_response_writer(ResponseHead head, RequestId request, AnswerFormatPtr format,
                                                    ResponseStore& store, const Clock& clock,
                                                    std::function<void()>& on_submitted);

@@ -168,8 +168,8 @@ void keep_item(json::object object, ResponseAsk& ask) {
   const json::value* id = object.if_contains("id");
   if (id == nullptr || !id->is_string()) object["id"] = random_id("item_");
   if (!object.contains("type")) object["type"] = "message";
-  ask.input_ids.emplace_back(object["id"].get_string());
-  ask.input_items.push_back(json::serialize(object));
+  ask.input.ids.emplace_back(object["id"].get_string());
+  ask.input.items.push_back(json::serialize(object));
 }
 
 // Takes it out of the body, item by item, so that a large one is not in memory once more than it has to be.

@@ -72,7 +72,11 @@ class ResponseWriter final : public AnswerWriter {
 
   void begin() {
     begun_ = true;
-    keep("in_progress", nullptr);
+    StoredResponse stored;
+    stored.input = std::move(head_.input);
+    stored.conversation = std::move(head_.before);
+    stored.running = request_;
+    if (head_.store) put(std::move(stored), "in_progress", nullptr);
   }
 
   void text(const Event& event, std::string& out) override {
@@ -331,17 +335,24 @@ class ResponseWriter final : public AnswerWriter {
     json.end_object();
   }
 
-  void keep(std::string_view status, const Usage* usage) {
-    if (!head_.store) return;
-    StoredResponse stored;
+  void put(StoredResponse stored, std::string_view status, const Usage* usage) {
     stored.id = head_.id;
     stored.tenant = head_.tenant;
     stored.body = std::make_shared<const std::string>(object(status, usage));
     for (const Item& item : items_) stored.output_ids.push_back(item.id);
-    stored.input_items = head_.input_items;
-    stored.input_ids = head_.input_ids;
-    if (ended_) {
-      auto conversation = *head_.before;
+    store_.put(std::move(stored), clock_.now());
+  }
+
+  void keep(std::string_view status, const Usage* usage) {
+    if (!head_.store) return;
+    // What a client has deleted while it ran stays deleted, and so does what has made room for others.
+    const StoredResponse* const begun = store_.find({head_.tenant, head_.id}, clock_.now());
+    if (begun == nullptr) return;
+    StoredResponse stored;
+    stored.input = begun->input;
+    stored.conversation = begun->conversation;
+    if (ended_ && begun->running) {
+      Conversation conversation = *begun->conversation;
       ChatMessage answer;
       answer.role = "assistant";
       answer.content = reader_.content();
@@ -350,19 +361,12 @@ class ResponseWriter final : public AnswerWriter {
         if (status == "completed") answer.tool_calls.push_back({call.id, call.name, call.arguments});
       }
       conversation.push_back(std::make_shared<const ChatMessage>(std::move(answer)));
-      stored.conversation =
-          std::make_shared<const std::vector<std::shared_ptr<const ChatMessage>>>(std::move(conversation));
-    } else if (status == "in_progress") {
-      stored.running = request_;
-    } else {
-      stored.conversation = head_.before;
+      stored.conversation = std::make_shared<const Conversation>(std::move(conversation));
     }
-    // What a client has deleted while it ran stays deleted.
-    if (status != "in_progress" && store_.find({head_.tenant, head_.id}, clock_.now()) == nullptr) return;
-    store_.put(std::move(stored), clock_.now());
+    put(std::move(stored), status, usage);
   }
 
-  const ResponseHead head_;
+  ResponseHead head_;  // its `before` and `input` are the store's once it has begun
   const RequestId request_;
   AnswerReader reader_;
   ResponseStore& store_;
