@@ -64,6 +64,8 @@ WorkBudget::WorkBudget(Duration most)
 
 WorkBudget::~WorkBudget() { budget_of_thread = outer_; }
 
+bool WorkBudget::is_over() const { return thread_time() > end_; }
+
 // Once used up it stays so: llama-common may try a template again in another way.
 void WorkBudget::count(Work work, std::uint32_t steps) {
   steps_ += steps;

@@ -25,6 +25,8 @@ class WorkBudget {
   bool is_used_up() const { return used_up_; }
   // … by depth, not by time.
   bool is_too_deep() const { return too_deep_; }
+  // Whether its time is over, by the clock: for work between what counts its steps, which has used none of this one's.
+  bool is_over() const;
   // What used the rest of it. REQUIRES: is_used_up()
   Work last_work() const { return last_work_; }
 

@@ -73,6 +73,7 @@ TEST(WorkBudget, OfAnInnerOneIsNoLongerThanTheOuter) {
       },
       std::runtime_error);
   EXPECT_FALSE(outer.is_used_up()) << "that was the inner one";
+  EXPECT_TRUE(outer.is_over());
   EXPECT_THROW(inner.count(WorkBudget::Work::grammar, 1), std::runtime_error) << "and it stays so";
 }
 

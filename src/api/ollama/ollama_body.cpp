@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "api/body/adapter_fields.h"
 #include "api/body/constraint.h"
@@ -14,6 +16,8 @@
 #include "api/openai/openai_body.h"
 #include "base/limits.h"
 #include "base/rfc3339.h"
+#include "model/chat_history.h"
+#include "model/work_budget.h"
 
 namespace chasqui {
 namespace {
@@ -21,6 +25,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kMessagesMax = kSizeLimit<"messages">;
+constexpr int kGuesses = 6;
 
 // What both routes have.
 struct OllamaBody {
@@ -202,23 +207,55 @@ Chat chat_from(const Chat& chat, std::size_t from) {
 }
 
 // Where not all messages fit, Ollama leaves the oldest out, and its clients count on that. Nothing: what was said last
-// is too long by itself.
-std::optional<Chat> without_oldest(const ServedModel& served, const Chat& chat, std::optional<std::int64_t> answer) {
+// is too long by itself, or the budget is over.
+std::optional<Chat> without_oldest(const ServedModel& served, const Chat& chat, std::optional<std::int64_t> answer,
+                                   const WorkBudget& budget) {
   const std::int64_t context = served.limits.context;
   const std::int64_t reserved = answer.value_or(-1) > 0 ? std::min(*answer, context / 2) : context / 4;
-  const auto fits = [&](std::size_t from) {
+  const auto room = static_cast<std::size_t>(context - reserved);
+  const auto tokens_from = [&](std::size_t from) {
     const auto prompt = prompt_of_chat(served, chat_from(chat, from));
-    return prompt && std::cmp_less(prompt->tokens.size(), context - reserved);
+    return prompt ? prompt->tokens.size() : SIZE_MAX;
   };
   std::size_t last = chat.messages.size() - 1;
   while (last > 0 && chat.messages[last].role == "tool") --last;
-  if (last == 0 || !fits(last)) return std::nullopt;
+  if (last == 0 || tokens_from(last) >= room) return std::nullopt;
+  std::vector<std::size_t> bytes(chat.messages.size());  // from each message on
+  for (std::size_t i = bytes.size(), sum = 0; i-- > 0;) bytes[i] = sum += bytes_of(chat.messages[i]);
+  // To look takes as long as to render and tokenize, so the first looks are where the bytes of the one before say that
+  // the end of the room is.
   std::size_t out = 0;  // does not fit
-  while (last - out > 1) {
-    const std::size_t middle = (out + last) / 2;
-    (fits(middle) ? last : out) = middle;
+  std::size_t middle = last / 2;
+  for (int looks = 0; last - out > 1 && !budget.is_over(); ++looks) {
+    middle = std::clamp(middle, out + 1, last - 1);
+    const std::size_t tokens = tokens_from(middle);
+    const std::size_t fit = tokens != SIZE_MAX ? bytes[middle] * room / std::max<std::size_t>(tokens, 1) : 0;
+    (tokens < room ? last : out) = middle;
+    middle = (out + last) / 2;
+    if (fit > 0 && looks < kGuesses) {
+      const auto guess = std::partition_point(bytes.begin(), bytes.end(), [&](std::size_t most) { return most > fit; });
+      middle = static_cast<std::size_t>(guess - bytes.begin());
+    }
   }
-  return chat_from(chat, last);
+  // A look that was cut short says that it does not fit.
+  return budget.is_over() ? std::nullopt : std::optional<Chat>(chat_from(chat, last));
+}
+
+// As requests_from_chat(), of as many messages as fit.
+Result<ChatRequests> requests_from_ollama_chat(const ServedModel& served, const Chat& chat, const OllamaBody& body,
+                                               bool truncates) {
+  auto made = requests_from_chat(served, chat, body.draft, 1, body.reasoning);
+  if (made || !truncates || made.error().code != ErrorCode::context_too_long) return made;
+  std::optional<Chat> shorter;
+  {
+    const WorkBudget budget(kTimeLimit<"template_seconds">);  // for all renderings together
+    shorter = without_oldest(served, chat, body.draft.max_tokens, budget);
+    if (budget.is_over()) {
+      return invalid_field("messages",
+                           "It computes for too long to find how many of these messages fit the context; send fewer.");
+    }
+  }
+  return shorter ? requests_from_chat(served, *shorter, body.draft, 1, body.reasoning) : std::move(made);
 }
 
 }  // namespace
@@ -253,11 +290,7 @@ Result<Answer> prepare_ollama_chat(const ServedModel& served, const Caller& call
   const bool truncates = fields.boolean("truncate").value_or(true);
   if (!fields.ok()) return fields.error();
   if (chat.messages.empty()) return loaded(served, OllamaShape::chat, common.keep_alive);
-  auto made = requests_from_chat(served, chat, common.draft, 1, common.reasoning);
-  if (!made && truncates && made.error().code == ErrorCode::context_too_long) {
-    const auto shorter = without_oldest(served, chat, common.draft.max_tokens);
-    if (shorter) made = requests_from_chat(served, *shorter, std::move(common.draft), 1, common.reasoning);
-  }
+  auto made = requests_from_ollama_chat(served, chat, common, truncates);
   if (!made) return made.error();
   Answer answer = told(served, OllamaShape::chat, std::move(made->requests), common, std::move(made->format));
   answer.skipped_tools = chat.skipped_tools;

@@ -4,7 +4,10 @@
 #include <boost/json.hpp>
 #include <gtest/gtest.h>
 
+#include "api/body/prompt.h"
 #include "api/core/fake_node.h"
+#include "model/sim_tokenizer.h"
+#include "model/work_budget.h"
 
 namespace chasqui {
 namespace {
@@ -17,6 +20,31 @@ class OllamaTest : public ::testing::Test {
   const ServedModel& served_ = fake_.served;
   Caller caller_;
 };
+
+class CountingTemplate final : public ChatTemplate {
+ public:
+  Result<std::string> render(const Chat& chat) const override {
+    ++rendered;
+    return sim_.render(chat);
+  }
+  std::string_view source() const override { return sim_.source(); }
+
+  mutable std::size_t rendered = 0;
+
+ private:
+  const SimChatTemplate sim_;
+};
+
+// A chat whose messages have lengths of all kinds.
+json::array messages_of_any_length(std::size_t count) {
+  json::array out;
+  std::uint32_t seed = static_cast<std::uint32_t>(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    seed = seed * 1'664'525 + 1'013'904'223;
+    out.push_back({{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", std::string(seed >> 26, 'x')}});
+  }
+  return out;
+}
 
 Event piece(std::string text) {
   Event event;
@@ -47,6 +75,41 @@ TEST_F(OllamaTest, OptionsAreOurFieldsAndNumPredictIsMaxTokens) {
   EXPECT_EQ(answer->request->sampling.top_k, 3);
   EXPECT_EQ(answer->request->sampling.seed, 11u);
   EXPECT_EQ(answer->request->stop, (std::vector<std::string>{"a"}));
+}
+
+TEST_F(OllamaTest, AsManyMessagesStayAsFitAndFewLooksFindThem) {
+  const auto counting = std::make_shared<CountingTemplate>();
+  fake_.model.chat_template = counting;
+  const std::size_t room = static_cast<std::size_t>(served_.limits.context - served_.limits.context / 4);
+  for (std::size_t count = 101; count < 140; count += 2) {
+    const json::array messages = messages_of_any_length(count);
+    counting->rendered = 0;
+    const auto answer = prepare_ollama_chat(served_, caller_, json::serialize(json::object{{"messages", messages}}));
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_LE(counting->rendered, 8u) << "the first, the last, those between, which halves take seven for";
+    Chat chat;
+    std::size_t most = 0;
+    for (auto message = messages.rbegin(); message != messages.rend(); ++message) {
+      ChatMessage& one = *chat.messages.emplace(chat.messages.begin());
+      one.role = message->at("role").as_string();
+      one.content = message->at("content").as_string();
+      const auto prompt = prompt_of_chat(served_, chat);
+      if (!prompt || prompt->tokens.size() >= room) break;
+      most = prompt->tokens.size();
+    }
+    EXPECT_EQ(answer->request->prompt.size(), most);
+  }
+}
+
+// 4,094 empty messages and one of 4 MB were rendered and tokenized fourteen times, with two seconds for each template.
+TEST_F(OllamaTest, AllLooksForWhatFitsHaveOneBudget) {
+  const std::string body = json::serialize(json::object{{"messages", messages_of_any_length(101)}});
+  EXPECT_TRUE(prepare_ollama_chat(served_, caller_, body));
+  const WorkBudget none(milliseconds(0));
+  const auto refused = prepare_ollama_chat(served_, caller_, body);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().field, "messages");
+  EXPECT_NE(refused.error().message.find("computes for too long"), std::string::npos) << refused.error().message;
 }
 
 TEST_F(OllamaTest, NumKeepIsWhatStaysWhereTheContextIsShifted) {
