@@ -171,7 +171,7 @@ TEST(WorkBudget, TextsAreSplitInATimeThatGrowsWithThem) {
   EXPECT_FALSE(splits->render(chat)) << "each piece takes memory";
 }
 
-// Arguments of a call, as a model or whoever begins its answer for it may write them.
+// Arguments of a call, as a model writes them, or a client that begins its answer.
 TEST(WorkBudget, AnswersThatNestTooDeeplyOrSayTooMuchAreEnded) {
   const auto demo = made("");
   ASSERT_NE(demo, nullptr);

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kPiecesOnLoop = 8;
 constexpr std::size_t kLongPieces = 32;  // take ten milliseconds
 
-// So clients that stop within a large body keep nobody's small one out.
+// So clients that stop within a large body do not keep the small ones of others out.
 bool give_up_costliest(HttpShared& shared) {
   std::vector<HttpConnection*> senders;
   std::vector<MemoryHolding> held;

@@ -158,7 +158,7 @@ net::Awaitable<bool> tell_loading(const Node& node, const ModelEntry& entry, Loa
 // `loading`: what tells the client of a stream that it waits; null where the answer is none.
 net::Awaitable<Result<ServedModel*>> model_of(Node& node, const Route& route, Caller caller,
                                               net::HttpExchange& exchange, LoadingStream* loading, std::string& body) {
-  if (route.access == Access::open) co_return &node.models.first();  // whoever may ask can load no model by it
+  if (route.access == Access::open) co_return &node.models.first();  // a request without a key loads no model
   const Result<ModelChoice> choice = co_await choice_of(node, route, std::move(caller), exchange, body);
   if (!choice) co_return choice.error();
   const ModelEntry& entry = *choice->entry;
