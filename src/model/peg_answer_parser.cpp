@@ -8,6 +8,7 @@
 #include <chat-peg-parser.h>
 #include <chat.h>
 
+#include "base/limits.h"
 #include "model/control_escaper.h"
 #include "model/peg_anatomy.h"
 #include "model/work_budget.h"
@@ -184,7 +185,7 @@ class PegAnswerParser final : public AnswerParser {
  private:
   // Parsing everything each time is quick up to here; beyond, each parse waits until there is an eighth more.
   static constexpr std::size_t kShort = 1024;
-  static constexpr Duration kParseMost = milliseconds(250);  // of computing, on the loop
+  static constexpr Duration kParseMost = kTimeLimit<"answer_seconds">;  // of computing, on the loop
 
   bool anchored() const { return run_ != Run::none && text_.size() == anchor_; }
 

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "base/limits.h"
+
 namespace chasqui {
 
 class SpecialCutter {
@@ -21,7 +23,7 @@ class SpecialCutter {
   static constexpr std::size_t kSpecialsPerPiece = 256;
 
   // Longest piece without white space, or of nothing but white space and punctuation; 16 MiB of stack at most.
-  static constexpr std::size_t kRunBytes = 32 * 1024;
+  static constexpr std::size_t kRunBytes = kSizeLimit<"word_bytes">;
 
   // `cuts`: a text may be cut before it. All special tokens must be known, since one may overlap another.
   void add(std::string_view special, bool cuts);

@@ -9,13 +9,15 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include "base/limits.h"
+
 namespace chasqui::net {
 namespace {
 
 // What one record holds: more would leave in several, and a part of it could have been sent.
 constexpr std::size_t kRecordBytes = 16 * 1024;
 // Messages of the protocol itself behind the handshake, such as new keys, with nothing of HTTP between them.
-constexpr int kAsidesMax = 32;
+constexpr std::size_t kAsidesMax = kSizeLimit<"tls_messages">;
 
 Error cannot_use(const std::string& what, const std::string& file) {
   const unsigned long code = ERR_peek_error();  // the first one is the cause of the others

@@ -62,7 +62,7 @@ class TlsSession {
   StreamSocket::wait_type waits_for_ = StreamSocket::wait_read;
   StreamSocket::wait_type reads_for_ = StreamSocket::wait_read;
   bool established_ = false;  // and not failed since
-  int asides_ = 0;            // messages of the client since its last byte of HTTP that are none
+  std::size_t asides_ = 0;    // messages of the client since its last byte of HTTP that are none
 };
 
 }  // namespace chasqui::net
