@@ -149,7 +149,12 @@ class PegAnswerParser final : public AnswerParser {
   explicit PegAnswerParser(const PegAnswerFormat& format) : format_(format), text_(format.source().answer_begin) {
     if (!format_.source().continues) return;  // what the prompt says of it is part of what is delivered first
     Parsed parsed = parse(false);
-    note(parsed);
+    if (parsed.message.tool_calls.empty()) {
+      note(parsed);
+    } else {  // the rest of a call is of no use to a client: those that the prompt begins are delivered whole
+      said_ = std::move(parsed.message);
+      said_.tool_calls.clear();
+    }
   }
 
   void push(std::string_view text, std::vector<AnswerDelta>& out) override {

@@ -216,6 +216,21 @@ TEST(PegAnswerParser, GoesOnWithAnAnswerThatThePromptBegins) {
       *format, " sunny <b>.\n<tool_call>\n{\"name\": \"note\", \"arguments\": {\"text\": \"x\"}}\n</tool_call>");
 }
 
+TEST(PegAnswerParser, ACallThatThePromptBeginsIsDeliveredWhole) {
+  const std::string call =
+      "<tool_call>\n{\"name\": \"note\", \"arguments\": {\"text\": \"a, b\", \"n\": [1, 2]}}\n</tool_call>";
+  for (std::size_t cut = call.find("note") + 6; cut + 12 < call.size(); ++cut) {
+    Chat chat = with_tools();
+    chat.messages.push_back(message("assistant", call.substr(0, cut)));
+    chat.continue_final_message = true;
+    const auto format = format_of(chat);
+    ASSERT_NE(format, nullptr);
+    const Answer answer = read(*format, characters(call.substr(cut)));
+    ASSERT_EQ(answer.calls.size(), 1u) << call.substr(0, cut);
+    EXPECT_EQ(answer.calls[0].arguments, R"({"text": "a, b", "n": [1, 2]})") << call.substr(0, cut);
+  }
+}
+
 // How many bytes are looked at for each token, in an answer with that many of them.
 double cost_per_token(const AnswerFormat& format, const std::string& begin, const std::string& tokens, int count,
                       const std::string& end) {
