@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -13,7 +14,8 @@ namespace {
 constexpr std::size_t kPlacesMax = kSizeLimit<"grammar_items">;
 constexpr std::size_t kPlacesOfWay = 512;   // at least, of each of many next bytes
 constexpr std::uint64_t kLooksAtPlace = 4;  // on average
-constexpr std::size_t kFewReturns = 16;     // of a stack, where there is no room for more
+constexpr std::size_t kReturnsMax = 64;     // of a stack
+constexpr std::size_t kFewReturns = 16;     // … where there is no room for more
 constexpr std::uint32_t kDepthMax = kSizeLimit<"grammar_depth">;
 
 std::size_t mix(std::size_t hash, std::size_t value) {
@@ -100,6 +102,7 @@ GrammarStates::Id GrammarStates::adopt(const GrammarConfiguration& configuration
     if (const auto found = known.find(stack.get()); found != known.end()) return found->second;
     std::vector<GrammarReturn> returns;
     for (const GrammarReturn& each : stack->returns) returns.push_back({each.to, self(self, each.stack)});
+    work_ += returns.size();
     return known[stack.get()] = stack_of(std::move(returns));
   };
   auto copy = std::make_shared<GrammarConfiguration>();
@@ -272,7 +275,14 @@ GrammarStackPtr GrammarStates::stack_of(std::vector<GrammarReturn> returns) {
   };
   std::ranges::sort(returns, earlier);
   returns.erase(std::unique(returns.begin(), returns.end()), returns.end());
-  if (returns.size() > kPlacesMax) returns.resize(kPlacesMax);
+  if (returns.size() > kReturnsMax) {  // those that are over soonest stay
+    const auto way = [](const GrammarReturn& each) {
+      return std::pair(each.stack == nullptr ? 0 : each.stack->depth, each.to);
+    };
+    std::ranges::stable_sort(returns, {}, way);
+    returns.resize(kReturnsMax);
+    std::ranges::sort(returns, earlier);
+  }
   auto stack = std::make_shared<GrammarStack>();
   for (const GrammarReturn& each : returns) {
     stack->depth = std::max(stack->depth, each.stack == nullptr ? 0 : each.stack->depth + 1);

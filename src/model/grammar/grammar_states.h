@@ -4,8 +4,9 @@
 // numbers configurations and remembers their steps, which makes it a deterministic automaton that comes into being as
 // it is used. Stacks that end alike are one graph, so that ambiguous grammars have few places. One thread at a time.
 //
-// bounded: places by `grammar_items`, those after all bytes that may come next together, and depth by `grammar_depth`:
-// ways beyond are given up, so the language gets smaller, never larger. Memory: bytes() tells, forget() empties;
+// bounded: places by `grammar_items`, those after all bytes that may come next together, depth by `grammar_depth`, and
+// what one place may return to by 64: ways beyond are given up, so the language gets smaller, never larger. So one
+// configuration has some megabytes of stacks at most. Memory: bytes() tells, forget() empties;
 // numbers of before mean nothing then.
 #pragma once
 

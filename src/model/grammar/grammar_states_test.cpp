@@ -187,5 +187,19 @@ TEST(GrammarAutomaton, KeepsSetsApartWhereThereAreTooMany) {
   EXPECT_EQ(verdict(kGrammar, "bbb" + std::string(20, 'b')), "begin");
 }
 
+// After each character it may be over, or go on twice: without a bound each place returns to all places before it.
+TEST(GrammarStates, WaysBackAreFewHoweverLongTheTextIs) {
+  GrammarStates states(test_automaton("root ::= s\ns ::= [a-z ] s s | [a-z ] s | [a-z ]"));
+  GrammarConfigurationPtr at = states.configuration(states.start());
+  for (int i = 0; i < 1500; ++i) {
+    const GrammarStates::Id next = states.after_bytes(states.adopt(*at), "a");
+    ASSERT_NE(next, GrammarStates::kDead);
+    EXPECT_TRUE(states.is_complete(next));
+    at = states.configuration(next);
+    if (i % 500 == 499) states.forget();
+  }
+  for (const GrammarPlace& place : at->places) ASSERT_LE(place.stack->returns.size(), 64U);
+}
+
 }  // namespace
 }  // namespace chasqui
