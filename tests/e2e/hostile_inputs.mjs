@@ -109,6 +109,9 @@ cases.push(
   ...[['a million brackets', '['.repeat(1_000_000)], ['a million numbers', `[${'1,'.repeat(1_000_000)}`]].map(([what, text]) =>
     [`an answer that begins with ${what} in a call`, chat, { ...base, tools: [tool(object({}))], messages: [...user('x'),
       { role: 'assistant', content: `<tool_call>\n{"name": "t", "arguments": {"a": ${text}` }] }, /messages|context|tokens/]),
+  ['an answer that begins a call', chat, { ...base, max_tokens: 4, tools: [tool(object({}))], messages: [...user('x'),
+    { role: 'assistant', content: '<tool_call>\n{"name": "t",' }] }],
+  ['ways back that grow with the text', chat, { ...base, max_tokens: 200, ignore_eos: true, grammar: 'root ::= s\ns ::= [a-z ] s s | [a-z ] s | [a-z ]' }],
   ['an answer of a million ends of thoughts', chat, { ...base, messages: [...user('x'),
     { role: 'assistant', content: '</think>'.repeat(1_000_000) }, ...user('y')] }, /messages|context|tokens/],
   ['a repetition that ends before it begins', chat, { ...base, grammar: 'root ::= "a"{3,1}' }, /grammar/],
