@@ -146,7 +146,8 @@ void append_difference(const common_chat_msg& before, const common_chat_msg& nex
 
 class PegAnswerParser final : public AnswerParser {
  public:
-  explicit PegAnswerParser(const PegAnswerFormat& format) : format_(format), text_(format.source().answer_begin) {
+  explicit PegAnswerParser(const PegAnswerFormat& format)
+      : format_(format), text_(format.source().answer_begin), parsed_(text_.size()) {
     if (!format_.source().continues) return;  // what the prompt says of it is part of what is delivered first
     Parsed parsed = parse(false);
     if (parsed.message.tool_calls.empty()) {
@@ -318,7 +319,7 @@ class PegAnswerParser final : public AnswerParser {
   std::size_t anchor_ = 0;
   common_chat_msg at_anchor_;
   ControlEscaper arguments_;  // of the last call
-  std::size_t parsed_ = 0;    // of text_
+  std::size_t parsed_;        // of text_, or what the prompt has of it
   bool given_up_ = false;     // it took too long, or went too deep
   std::uint64_t counted_ = 0;
 };

@@ -44,8 +44,8 @@ constexpr std::ptrdiff_t kSchemaDepthMost = kCountLimit<"schema_stack_bytes">;
 constexpr std::ptrdiff_t kDepthMost = 4 * 1024 * 1024;
 // Of the names and rules that a schema becomes; a few copies of them are held at a time.
 constexpr std::size_t kTextMost = kSizeLimit<"schema_text_bytes">;
-// Of the texts that a template splits. Each takes some 300 bytes.
-constexpr std::size_t kPiecesMost = kSizeLimit<"template_pieces">;
+// Of the texts that a template splits, which is applied about four times for a request. Each takes some 300 bytes.
+constexpr std::size_t kPiecesMost = 4 * kSizeLimit<"template_pieces">;
 // Of the parser of answers, over one text: about fifteen for each number of an array, with 500 bytes of nodes.
 constexpr std::size_t kAnswerStepsMost = kSizeLimit<"answer_steps">;
 constexpr std::uint32_t kAnswerStep = 8;
