@@ -64,7 +64,7 @@ TARGETS = {
                                                                    "number_language", "rule_steps", "rule_text",
                                                                    "text_language", "text_pattern", "text_pattern_reader",
                                                                    "utf8_ranges")], ["-lboost_json"]),
-    "keys": (BASE + CORE + ["src/api/core/key_list.cpp", "src/net/sha256.cpp"], ["-lcrypto"]),
+    "keys": (BASE + CORE + ["src/api/core/key_list.cpp", "src/base/text_file.cpp", "src/net/sha256.cpp"], ["-lcrypto"]),
     "toml": (BASE + ["src/app/toml_file.cpp"], []),
     "snapshot": (BASE + ["src/base/checksum.cpp", "src/core/kv_snapshot.cpp", "src/cache/snapshot_file.cpp",
                          "src/cache/whole_file.cpp"], []),
