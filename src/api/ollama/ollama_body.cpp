@@ -25,7 +25,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kMessagesMax = kSizeLimit<"messages">;
-constexpr int kGuesses = 6;
+constexpr int kEstimates = 6;
 
 // What both routes have.
 struct OllamaBody {
@@ -232,9 +232,10 @@ std::optional<Chat> without_oldest(const ServedModel& served, const Chat& chat, 
     const std::size_t fit = tokens != SIZE_MAX ? bytes[middle] * room / std::max<std::size_t>(tokens, 1) : 0;
     (tokens < room ? last : out) = middle;
     middle = (out + last) / 2;
-    if (fit > 0 && looks < kGuesses) {
-      const auto guess = std::partition_point(bytes.begin(), bytes.end(), [&](std::size_t most) { return most > fit; });
-      middle = static_cast<std::size_t>(guess - bytes.begin());
+    if (fit > 0 && looks < kEstimates) {
+      const auto estimate =
+          std::partition_point(bytes.begin(), bytes.end(), [&](std::size_t most) { return most > fit; });
+      middle = static_cast<std::size_t>(estimate - bytes.begin());
     }
   }
   // A look that was cut short says that it does not fit.
