@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kPlacesMax = kSizeLimit<"grammar_items">;
 constexpr std::size_t kPlacesOfWay = 512;   // at least, of each of many next bytes
 constexpr std::uint64_t kLooksAtPlace = 4;  // on average
-constexpr std::size_t kReturnsMax = 64;     // of a stack
+constexpr std::size_t kReturnsMax = kSizeLimit<"grammar_returns">;
 constexpr std::size_t kFewReturns = 16;     // … where there is no room for more
 constexpr std::uint32_t kDepthMax = kSizeLimit<"grammar_depth">;
 
