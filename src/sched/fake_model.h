@@ -40,9 +40,14 @@ class FakeModel : public FakeSlots {
     result.clear();
     result.status = status;
     missing_.clear();
+    undone_.clear();
     prepare(batch, result);
     if (!result.not_restored.empty()) {
       result.status = DecodeStatus::aborted;  // as the runner does it
+      for (const SlotShift& shift : batch.shifts) {
+        undone_.insert(shift.slot.value);
+        if (!at(shift.slot).moving) gone_[shift.request] += shift.to - shift.from;  // it is read again without them
+      }
       return;
     }
     check(batch);
@@ -61,8 +66,9 @@ class FakeModel : public FakeSlots {
   // What the slots hold of requests that have not ended: what a ledger must call used.
   TokenCount held_by_living() const {
     TokenCount sum = 0;
-    for (const Slot& slot : slots_) {
-      if (!ended_.contains(slot.owner)) sum += static_cast<TokenCount>(slot.history.size());
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      const bool living = !ended_.contains(slots_[i].owner) && !undone_.contains(static_cast<std::int32_t>(i));
+      if (living) sum += static_cast<TokenCount>(slots_[i].history.size());
     }
     return sum;
   }
@@ -254,6 +260,7 @@ class FakeModel : public FakeSlots {
   const TokenCount rows_max_;
   std::map<RequestId, FakeScript> scripts_;
   std::map<RequestId, TokenCount> prompt_rows_of_;
+  std::set<std::int32_t> undone_;    // slots whose shift a failed restore prevented: trimmed in the next step
   std::map<RequestId, int> waited_;  // for the next token
   std::uint64_t waits_ = 0;
   std::uint64_t prompt_rows_ = 0;

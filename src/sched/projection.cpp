@@ -98,8 +98,9 @@ void Projection::wait(std::uint32_t place, const Urgency& urgency) {
   ++waiting_;
 }
 
-void Projection::roll(const Urgency& urgency, const StepTime& times, double place) {
+void Projection::roll(const Urgency& urgency, const StepTime& times, const LastSwap& last_swap, double place) {
   times_ = &times;
+  last_swap_ = last_swap;
   pass_ = times.pass();
   for (std::size_t i = 0; i < tenants_.size() * kServiceClasses; ++i) {
     std::vector<std::uint32_t>& heap = lanes_[i].heap;
@@ -162,10 +163,12 @@ void Projection::start(const Urgency& urgency) {
     const TokenCount cells = all_[heap.front()].cells;
     if (room_for(next, cells, urgency) == 0) return;
     const std::uint32_t place = take(heap, urgency);
+    double swaps = 0;
     while (static_cast<std::int32_t>(running_.size()) >= kv_.slots ||
            (kv_.unified && cells_free_ < cells_to_start(cells, running_.size(), true))) {
-      preempt(next, urgency);
+      swaps += preempt(next, urgency);
     }
+    if (swaps > 0) last_swap_ = {urgency.now(), swaps};
     One& one = all_[place];
     one.standing.slot_since = urgency.now();
     one.ends = clock_ + one.steps;  // where nothing is to be prefilled
@@ -179,9 +182,14 @@ void Projection::start(const Urgency& urgency) {
   }
 }
 
-bool Projection::yields(One& running, const Standing& next, const Urgency& urgency) {
+SliceTerms Projection::terms_for(const Standing& next) const {
+  const auto of_tenant = [&](std::uint32_t place) { return all_[place].standing.tenant == next.tenant; };
+  return {kv_.slots, last_swap_, std::ranges::none_of(running_, of_tenant)};
+}
+
+bool Projection::yields(One& running, const Standing& next, const SliceTerms& terms, const Urgency& urgency) {
   running.standing.service = tenant_of(running).service;
-  return urgency.yields_to(running.standing, next, slice_of(running.standing, next, running.swap, kv_.slots));
+  return urgency.yields_to(running.standing, next, slice_of(running.standing, next, running.swap, terms));
 }
 
 // Slots that it, and others like it, would find: those that are free, and those that others would give up. 0: none, or
@@ -191,8 +199,9 @@ std::int32_t Projection::room_for(const Standing& next, TokenCount cells, const 
   TokenCount could_free = cells_free_;
   std::size_t others = running_.size();
   if (room > 0 && !kv_.unified) return room;
+  const SliceTerms terms = terms_for(next);
   for (const std::uint32_t place : running_) {
-    if (!yields(all_[place], next, urgency)) continue;
+    if (!yields(all_[place], next, terms, urgency)) continue;
     ++room;
     --others;
     could_free += all_[place].cells;
@@ -200,11 +209,12 @@ std::int32_t Projection::room_for(const Standing& next, TokenCount cells, const 
   return kv_.unified && could_free < cells_to_start(cells, others, true) ? 0 : room;
 }
 
-// REQUIRES: one yields
-void Projection::preempt(const Standing& next, const Urgency& urgency) {
+// Returns what counts for LastSwap. REQUIRES: one yields
+double Projection::preempt(const Standing& next, const Urgency& urgency) {
+  const SliceTerms terms = terms_for(next);
   std::size_t victim = running_.size();
   for (std::size_t i = 0; i < running_.size(); ++i) {
-    if (!yields(all_[running_[i]], next, urgency)) continue;
+    if (!yields(all_[running_[i]], next, terms, urgency)) continue;
     if (victim < running_.size() &&
         !urgency.yields_before(all_[running_[i]].standing, all_[running_[victim]].standing)) {
       continue;
@@ -220,6 +230,7 @@ void Projection::preempt(const Standing& next, const Urgency& urgency) {
   one.standing = urgency.without_slot(one.standing);
   cells_free_ += one.cells;
   wait(place, urgency);
+  return one.standing.service_class <= next.service_class ? one.swap : 0;
 }
 
 Projection::Pace Projection::pace(const Urgency& urgency) const {
@@ -353,10 +364,33 @@ void Projection::settle_rest(const Urgency& urgency, double place) {
 }
 
 const std::vector<Projection::Place>& Projection::line(const Urgency& urgency) {
-  for (double at = at_ + place_; waiting_ > 0; at += place_) {
-    One& one = all_[take(*most_urgent(urgency), urgency)];
-    if (one.waited) line_.push_back({one.standing.id, one.standing.service_class, at});
-    tenant_of(one).service += one.charge / tenant_of(one).weight;
+  // The front of each lane as it was when it came here. A tenant that is served goes back, in all its lanes: those are
+  // put in order again when they come up, so that a start costs nothing for each of thousands of tenants.
+  struct Front {
+    Standing standing;
+    std::size_t lane;
+  };
+  std::vector<Front> fronts;
+  const auto after = [&](const Front& a, const Front& b) { return urgency.slot_before(b.standing, a.standing); };
+  const auto enter = [&](std::size_t lane) {
+    if (lanes_[lane].heap.empty()) return;
+    One& front = all_[lanes_[lane].heap.front()];
+    front.standing.service = tenant_of(front).service;
+    fronts.push_back({front.standing, lane});
+    std::ranges::push_heap(fronts, after);
+  };
+  for (std::size_t i = 0; i < tenants_.size() * kServiceClasses; ++i) enter(i);
+  for (double at = at_ + place_; !fronts.empty();) {
+    std::ranges::pop_heap(fronts, after);
+    const auto [standing, lane] = fronts.back();
+    fronts.pop_back();
+    if (standing.service == tenants_[lane / kServiceClasses].service) {
+      One& one = all_[take(lanes_[lane].heap, urgency)];
+      if (one.waited) line_.push_back({one.standing.id, one.standing.service_class, at});
+      tenant_of(one).service += one.charge / tenant_of(one).weight;
+      at += place_;
+    }
+    enter(lane);
   }
   return line_;
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cache/kv_ledger.h"
+#include "sched/slot_rules.h"
 #include "sched/standing.h"
 #include "sched/step_time.h"
 #include "sched/targets.h"
@@ -59,7 +60,7 @@ class Projection {
   void add_running(const Member& member);
   void add_waiting(const Member& member);
   // `place`: seconds from one slot that comes free to the next, as it was of late.
-  void roll(const Urgency& urgency, const StepTime& times, double place);
+  void roll(const Urgency& urgency, const StepTime& times, const LastSwap& last_swap, double place);
 
   // … of a tenant that has nothing here; and of the busiest, where slots are short.
   const Wait& wait() const { return wait_; }
@@ -113,9 +114,10 @@ class Projection {
   void wait(std::uint32_t place, const Urgency& urgency);
   void make_probes(const Urgency& urgency);
   void start(const Urgency& urgency);
-  bool yields(One& running, const Standing& next, const Urgency& urgency);
+  SliceTerms terms_for(const Standing& next) const;
+  bool yields(One& running, const Standing& next, const SliceTerms& terms, const Urgency& urgency);
   std::int32_t room_for(const Standing& next, TokenCount cells, const Urgency& urgency);
-  void preempt(const Standing& next, const Urgency& urgency);
+  double preempt(const Standing& next, const Urgency& urgency);
   Pace pace(const Urgency& urgency) const;
   void set_rates(Pace& pace, double unread, std::int32_t prompts) const;
   void answer(const Urgency& urgency);
@@ -127,6 +129,7 @@ class Projection {
   const SchedulerTargets targets_;
   const KvLedger::Layout kv_;
   const StepTime* times_ = nullptr;
+  LastSwap last_swap_;
 
   std::vector<One> all_;
   std::vector<std::uint32_t> running_;

@@ -24,6 +24,7 @@ class ProjectionTest : public ::testing::Test {
     Duration ago{};  // since when it has its slot, or waits
     double swap = 0;
     TokenCount cells = 100;
+    TokenCount charge = 0;
   };
 
   ProjectionTest() {
@@ -43,6 +44,7 @@ class ProjectionTest : public ::testing::Test {
     out.steps = ask.steps;
     out.swap = ask.swap;
     out.cells = ask.cells;
+    out.charge = ask.charge;
     return out;
   }
   void running(const Ask& ask) {
@@ -57,7 +59,7 @@ class ProjectionTest : public ::testing::Test {
     projection_->add_waiting(out);
   }
   Urgency urgency() const { return {targets_, fair_policy(), counters_, groups_, overtaking_, kNow, {}, 0.001}; }
-  void roll() { projection_->roll(urgency(), times_, 1); }
+  void roll() { projection_->roll(urgency(), times_, last_swap_, 1); }
   double wait(ServiceClass service_class) const {
     return projection_->wait().seconds[static_cast<std::size_t>(service_class)];
   }
@@ -70,6 +72,7 @@ class ProjectionTest : public ::testing::Test {
   }
 
   SchedulerTargets targets_;
+  LastSwap last_swap_;
   TenantCounters counters_;
   GroupCounters groups_;
   Overtaking overtaking_;
@@ -166,12 +169,44 @@ TEST_F(ProjectionTest, CostlyCopiesMakeSlicesLonger) {
   EXPECT_GT(projection_->line(urgency())[0].seconds, 15) << "eight times twenty copies";
 }
 
+// Copies of all sixteen would take long; a tenant without a slot gets the first sooner, and each of several does.
+TEST_F(ProjectionTest, CopiesOfManySlotsAreNotWaitedForByATenantThatHasNone) {
+  slots(16);
+  for (int i = 0; i < 16; ++i) running({.tenant = 1, .service = 1000, .steps = 10'000, .swap = 0.04});
+  for (int i = 0; i < 2; ++i) waiting({.tenant = 2, .service = 500, .steps = 10'000, .swap = 0.04});
+  waiting({.tenant = 3, .service = 500, .steps = 10'000, .swap = 0.04});
+  roll();
+  const auto& line = projection_->line(urgency());
+  ASSERT_EQ(line.size(), 3u);
+  EXPECT_LT(line[0].seconds, 1.2) << "a slice";
+  EXPECT_EQ(line[0].id.value, 17u);
+  EXPECT_EQ(line[1].id.value, 19u);
+  EXPECT_GT(line[1].seconds - line[0].seconds, 0.75) << "twenty copies";
+  EXPECT_LT(line[1].seconds - line[0].seconds, 1.6) << "of a few steps of the projection more";
+  EXPECT_GT(line[2].seconds, 12) << "twenty times sixteen copies for the second one of a tenant";
+}
+
 TEST_F(ProjectionTest, InOnePoolCellsAreWaitedFor) {
   slots(4, 1000);
   running({.steps = 40, .cells = 900});
   waiting({.steps = 10, .cells = 300});
   roll();
   EXPECT_NEAR(projection_->line(urgency())[0].seconds, 2, 0.3);
+}
+
+// Tenants that are charged for prompts go back behind the others in all their lanes.
+TEST_F(ProjectionTest, InALongLineTenantsTakeTurnsByWhatTheyAreCharged) {
+  slots(1);
+  running({.service_class = ServiceClass::interactive, .tenant = 9, .steps = 1e6});
+  for (int i = 0; i < 3; ++i) {
+    waiting({.tenant = 1, .charge = 100});
+    waiting({.tenant = 2, .charge = 50});
+    waiting({.service_class = ServiceClass::background, .tenant = 3, .charge = 1});
+  }
+  roll();
+  std::vector<std::uint64_t> order;
+  for (const Projection::Place& place : projection_->line(urgency())) order.push_back(place.id.value);
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{2, 3, 6, 5, 9, 8, 4, 7, 10}));
 }
 
 TEST_F(ProjectionTest, ALongLineIsExtrapolated) {
@@ -195,7 +230,7 @@ TEST_F(ProjectionTest, ALongPromptLetsShorterOnesPass) {
   running({.steps = 20});
   for (int i = 0; i < 4; ++i) waiting({.steps = 20});
   const Urgency loaded(targets_, fair_policy(), counters_, groups_, overtaking_, kNow, seconds(10), 0.01);
-  projection_->roll(loaded, times_, 1);
+  projection_->roll(loaded, times_, last_swap_, 1);
   const Projection::Seconds& seconds = projection_->wait().seconds;
   EXPECT_GE(seconds[kServiceClasses + 1], seconds[1]);
 }

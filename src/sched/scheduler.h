@@ -226,6 +226,7 @@ class Scheduler {
   std::vector<TokenCount> inside_, outside_;    // scratch of cheapest_window()
   std::vector<RestoreQueue::Coming> restored_;  // scratch of take_restores()
   Duration hole_cost_{};                        // what holes between the slots of streams have cost so far
+  LastSwap last_swap_;
   std::vector<SlotId> to_trim_;                 // released slots whose positions the model still holds
   std::vector<Event> events_;
   std::vector<const Sequence*> line_;  // scratch of announce() and bring_sets_together()

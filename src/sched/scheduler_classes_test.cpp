@@ -260,6 +260,21 @@ TEST(SchedulerClasses, ASlotGoesRoundAmongTenants) {
   for (std::uint64_t id = 1; id <= 8; ++id) EXPECT_EQ(worker.of(id).tokens, 1500) << id;
 }
 
+// What copies cost does not grow with the slots of those who have them, but with how often one is given up.
+TEST(SchedulerClasses, ATenantWaitsASliceForOneOfManySlotsWhoseCopiesTakeLong) {
+  SchedulerConfig config = with_cache(streams(16, 64, 3000), 1 << 30);
+  config.reuse.kv_token_bytes = 10'000;
+  FakeWorker worker(config);
+  worker.row_cost = milliseconds(1);
+  for (std::uint64_t id = 1; id <= 16; ++id) worker.add(id, {.prompt = 900, .max_tokens = 2000, .tenant = 1});
+  while (worker.of(16).tokens < 10) ASSERT_TRUE(worker.step());
+  const TimePoint came = worker.clock.now();
+  worker.add(20, {.prompt = 20, .max_tokens = 10, .tenant = 2});
+  while (worker.of(20).tokens == 0) ASSERT_TRUE(worker.step());
+  EXPECT_LE(worker.clock.now() - came, milliseconds(1500)) << "the slices of the others were over";
+  EXPECT_EQ(worker.scheduler.preemptions(), 1u);
+}
+
 TEST(SchedulerClasses, EqualsTakeTurnsInASlot) {
   FakeWorker worker(with_cache(streams(1, 32, 4000)));
   worker.row_cost = milliseconds(10);

@@ -54,7 +54,7 @@ void Scheduler::project(const Urgency& urgency) {
   const double swap = computed > 0 ? swaps / static_cast<double>(computed) : step_time_.read_row_seconds();
   for (const auto& sequence : running_) projection_.add_running(projected(*sequence, urgency, swap));
   for (const auto& sequence : waiting_.all()) projection_.add_waiting(projected(*sequence, urgency, swap));
-  projection_.roll(urgency, step_time_, recent_answers_.slot_seconds() / ledger_.slots_total());
+  projection_.roll(urgency, step_time_, last_swap_, recent_answers_.slot_seconds() / ledger_.slots_total());
   projected_ = now_;
   newer_tokens_ = 0;
   forecast_ = {};

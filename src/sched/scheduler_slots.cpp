@@ -119,14 +119,14 @@ const Sequence* Scheduler::most_urgent_behind(const Standing& first, const Urgen
   std::vector<Place> line;
   for (const auto& sequence : waiting_.all()) {
     const Standing standing = urgency.of(*sequence);
-    if (urgency.slot_before(first, standing)) line.emplace_back(standing, sequence.get());
+    if (!urgency.slot_before(first, standing) || reuse_.waits(*sequence, running_)) continue;
+    line.emplace_back(standing, sequence.get());
   }
   const auto after = [&](const Place& a, const Place& b) { return urgency.slot_before(b.first, a.first); };
   std::ranges::make_heap(line, after);
   for (; !line.empty(); line.pop_back()) {
     std::ranges::pop_heap(line, after);
     const Sequence& next = *line.back().second;
-    if (reuse_.waits(next, running_)) continue;
     if (!reuse_.should_defer(next, running_, step_time_.prompt_row_seconds())) return &next;
   }
   return nullptr;
@@ -185,11 +185,13 @@ TokenCount Scheduler::cells_needed(const Sequence& next, std::size_t others) con
 // A slot and cells for `next`, at the cost of those that have had their share. False: it has to wait.
 bool Scheduler::free_slot_for(const Sequence& next, const Urgency& urgency, TimePoint now, Batch& batch) {
   const Standing wants = urgency.of(next);
+  const auto of_tenant = [&](const auto& sequence) { return sequence->request().tenant.id == wants.tenant; };
+  const SliceTerms terms{ledger_.slots_total(), last_swap_, std::ranges::none_of(running_, of_tenant)};
   const auto yields = [&](const Sequence& sequence) {
     if (shifts(sequence, batch)) return false;
     const Standing has = urgency.of(sequence);
     const double swap = reuse_.swap_seconds(sequence, step_time_.read_row_seconds());
-    return urgency.yields_to(has, wants, slice_of(has, wants, swap, ledger_.slots_total()));
+    return urgency.yields_to(has, wants, slice_of(has, wants, swap, terms));
   };
   TokenCount could_free = ledger_.cells_free();
   bool slot = ledger_.has_free_slot();
@@ -201,6 +203,7 @@ bool Scheduler::free_slot_for(const Sequence& next, const Urgency& urgency, Time
     could_free += ledger_.unified() ? ledger_.reserved(sequence->slot()) : 0;
   }
   if (!slot || could_free < cells_needed(next, others)) return false;
+  double swaps = 0;
   while (!ledger_.has_free_slot() || ledger_.cells_free() < cells_needed(next, running_.size())) {
     std::size_t victim = running_.size();
     for (std::size_t i = 0; i < running_.size(); ++i) {
@@ -208,8 +211,12 @@ bool Scheduler::free_slot_for(const Sequence& next, const Urgency& urgency, Time
       if (victim == running_.size() || urgency.yields_before(*running_[i], *running_[victim])) victim = i;
     }
     CHECK(victim < running_.size());
+    if (running_[victim]->request().service_class <= next.request().service_class) {
+      swaps += reuse_.swap_seconds(*running_[victim], step_time_.read_row_seconds());
+    }
     preempt(victim, now, batch);
   }
+  if (swaps > 0) last_swap_ = {now, swaps};
   return true;
 }
 
