@@ -252,6 +252,7 @@ void Reuse::checkpoint_computed(const Sequence& sequence) {
 void Reuse::step_computed(const RunningSequences& running) {
   if (!config_.cache.cut_anywhere) return;  // checkpoint_computed() has seen to it
   for (auto& [waiting, awaited] : awaiting_) {
+    if (awaited.source == RequestId{}) continue;  // of thousands that wait for nothing any more
     const Sequence* source = find_running(running, awaited.source);
     if (source == nullptr || source->computed() < awaited.length) continue;
     if (fits(source->computed())) wanted_.insert(awaited.source);

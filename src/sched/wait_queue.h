@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "core/sequence.h"
@@ -34,6 +36,7 @@ class WaitQueue {
   std::unique_ptr<Sequence> remove_at(std::size_t place);
 
   Line line_;
+  std::unordered_map<std::uint64_t, std::size_t> places_;  // in line_, by their ids: thousands may be cancelled at once
   std::array<std::int32_t, kServiceClasses> counts_{};
   std::int64_t tokens_ = 0;
   TimePoint next_deadline_ = kNever;  // no deadline here is earlier
