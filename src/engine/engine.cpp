@@ -58,9 +58,11 @@ Models one(std::unique_ptr<Model> model) {
 // With more workers the page shows sums only.
 constexpr std::size_t kWorkersShown = 8;
 
-// Events of each slot that may wait for the loop. Seconds of the fastest models and minutes of others: a loop that is
-// this far behind is stuck, not busy.
+// Events that may wait for the loop, of each slot and of each request. Seconds of the fastest models and minutes of
+// others: a loop that is this far behind is stuck, not busy.
 constexpr std::size_t kOutboxEventsPerSlot = kSizeLimit<"undelivered_events">;
+// All that wait are told their places at once, each second, and may end at once.
+constexpr std::size_t kOutboxEventsPerRequest = 16;
 
 }  // namespace
 
@@ -85,7 +87,8 @@ Engine::Engine(const EngineConfig& config, Models models, std::shared_ptr<const 
     : config_(config),
       shape_(shape_of_all(models)),
       in_flight_max_(static_cast<std::size_t>(shape_.slots) + config.beyond_slots_max),
-      outbox_(static_cast<std::size_t>(shape_.slots) * kOutboxEventsPerSlot, [&wakeup] { wakeup.signal(); }) {
+      outbox_(static_cast<std::size_t>(shape_.slots) * kOutboxEventsPerSlot + in_flight_max_ * kOutboxEventsPerRequest,
+              [&wakeup] { wakeup.signal(); }) {
   next_id_ = config.first_request;
   start_workers(std::move(models), std::move(drafts), tokenizer, clock);
   if (workers_.size() > 1) {

@@ -1,5 +1,7 @@
 #include "engine/engine.h"
 
+#include <thread>
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -281,6 +283,29 @@ TEST(Engine, AReaderThatTakesNothingDoesNotStopTheWorker) {
   client.take();
   EXPECT_EQ(client.engine.in_flight(), 0u);
   EXPECT_EQ(client.events(), 20u * 101);
+}
+
+// As the places do that thousands are told at once: the loop has no time between two steps to take them.
+TEST(Engine, ManyWhoWaitAndEndAtOnceDoNotCountAsAReaderThatTakesNothing) {
+  constexpr int kWait = 5000;
+  StepClock clock;
+  StepGate gate;
+  ClientConfig config;
+  config.clock = &clock;
+  config.gate = &gate;
+  config.slots = 1;
+  config.engine.beyond_slots_max = kWait;
+  FakeClient client(config);
+  const RequestPtr running = client.submit(kChat, 100, endless);
+  for (int i = 0; i < kWait; ++i) client.submit(kChat, 1, [](RequestDraft& draft) { draft.timeout_ms = 20; });
+  gate.open();
+  const Counter& late = client.engine.metrics().requests_finished[static_cast<int>(FinishReason::deadline)];
+  const Counter& whole = client.engine.metrics().requests_finished[static_cast<int>(FinishReason::length)];
+  const TimePoint hang = RealClock().now() + seconds(60);
+  while (late.value() + whole.value() <= kWait && RealClock().now() < hang) std::this_thread::yield();
+  client.take();
+  EXPECT_GT(late.value(), 4500u) << "in one step";
+  EXPECT_EQ(client.of(running).last.reason, FinishReason::length) << "and not cancelled";
 }
 
 #ifdef __linux__

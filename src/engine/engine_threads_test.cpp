@@ -175,6 +175,7 @@ TEST(EngineThreads, AReaderThatNeverComesGetsItsRequestsCancelledRatherThanAllTh
   ClientConfig config;
   config.slots = 1;
   config.context = 16384;
+  config.engine.beyond_slots_max = 4;  // each adds a few that may wait
   FakeClient client(config);
   const RequestPtr request = client.submit("story", 16000, endless);
   // Nothing is taken until the worker has given up by itself.
