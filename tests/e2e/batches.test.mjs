@@ -169,6 +169,9 @@ describe('batches', async () => {
       assert.equal((await refused(await post(server, '/v1/batches', body), 400)).param, field);
     }
     assert.equal((await refused(await post(server, '/v1/batches', { ...good, input_file_id: '../x' }), 404)).param, 'input_file_id');
+    const long = await refused(await post(server, '/v1/batches', { ...good, input_file_id: 'y'.repeat(300) }), 404);
+    assert.equal(long.param, 'input_file_id');
+    assert.doesNotMatch(long.message, /yyy/);
     await refused(await server.fetch('/v1/batches/..%2f..%2fetc%2fpasswd'), 404);
     await refused(await server.fetch('/v1/files/..%2flock/content'), 404);
   });

@@ -26,6 +26,7 @@ Result<Order> read_order(const std::string& body) {
   Fields fields(*object);
   Order order;
   order.model = fields.string("model").value_or("");
+  if (!may_name_model(order.model)) fields.refuse(no_model_of_long_name());
   const auto path = fields.string("path");
   if (path && path->empty()) fields.refuse("path", "the path of a GGUF file");
   order.path = path.value_or("");

@@ -61,6 +61,9 @@ Result<BatchJob> read_batch(const std::string& body) {
   if (!time) fields.refuse("completion_window", "a time from \"1s\" to \"30d\", such as \"24h\"");
   read_metadata(fields, job);
   read_output_expiry(fields, job);
+  if (file && !is_short_id(*file)) {
+    fields.refuse(Error{ErrorCode::not_found, "there is no file with so long an id", "input_file_id"});
+  }
   if (!fields.ok()) return fields.error();
   job.input_file = *file;
   job.endpoint = *endpoint;

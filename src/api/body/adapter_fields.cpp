@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "api/core/model_table.h"
 #include "base/json_writer.h"
 #include "base/limits.h"
 
@@ -179,6 +180,7 @@ Result<AdapterOrder> read_adapter_order(const std::string& body, bool loads) {
   Fields fields(*object);
   AdapterOrder order;
   order.model = fields.string("model").value_or("");
+  if (!may_name_model(order.model)) fields.refuse(no_model_of_long_name());
   order.name = fields.string("lora_name").value_or("");
   if (order.name.empty()) fields.refuse("lora_name", "the name of an adapter");
   if (loads) {

@@ -11,6 +11,7 @@
 #include <boost/json.hpp>
 
 #include "base/error.h"
+#include "base/limits.h"
 
 namespace chasqui {
 
@@ -23,6 +24,10 @@ Result<boost::json::object> parse_json_object(std::string_view body);
 std::size_t json_nodes(std::string_view text);
 // Whether it is one JSON value, of the depth that is usual for texts inside texts. Keeps nothing of it.
 bool is_json(std::string_view text);
+
+// All ids that the server gives are shorter. A longer one is looked for nowhere: it can be as long as a body, and what
+// looks is the loop.
+constexpr bool is_short_id(std::string_view id) { return id.size() <= kSizeLimit<"named_id_bytes">; }
 
 class Fields {
  public:

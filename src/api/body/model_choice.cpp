@@ -15,8 +15,8 @@ struct Wish {
   bool stream = false;
 };
 
-// Offload pool.
-Result<Wish> read_wish(const std::string& body) {
+// Offload pool. `names_count`: a model that is not there is an error; elsewhere clients send names of other servers'.
+Result<Wish> read_wish(const std::string& body, bool names_count) {
   auto value = parse_json(body);
   if (!value) return value.error();
   Wish wish;
@@ -25,11 +25,17 @@ Result<Wish> read_wish(const std::string& body) {
   const boost::json::value* const stream = object.if_contains("stream");
   wish.stream = stream != nullptr && stream->is_bool() && stream->get_bool();
   const boost::json::value* const previous = object.if_contains("previous_response_id");
-  if (previous != nullptr && previous->is_string()) wish.previous = std::string(previous->get_string());
+  // The loop makes a key of it for each model, and no response has a longer one.
+  const bool may_be_known = previous != nullptr && previous->is_string() && is_short_id(previous->get_string());
+  if (may_be_known) wish.previous = std::string(previous->get_string());
   const boost::json::value* const model = object.if_contains("model");
   if (model == nullptr || model->is_null()) return wish;
   if (!model->is_string()) return invalid_field("model", "model must be a string");
-  wish.model = std::string(model->get_string());
+  if (may_name_model(model->get_string())) {
+    wish.model = std::string(model->get_string());
+  } else if (names_count) {
+    return no_model_of_long_name();
+  }
   return wish;
 }
 
@@ -41,7 +47,7 @@ net::Awaitable<Result<ModelChoice>> choose_model(const ModelTable& models, Front
   if (!looks || body.empty()) co_return ModelChoice{&otherwise};
   // Owned by the job as well: the client may leave, and its request end, while the pool still reads.
   const auto owned = std::make_shared<std::string>(std::move(body));
-  auto work = [owned] { return read_wish(*owned); };
+  auto work = [owned, names_count = models.has_choice()] { return read_wish(*owned, names_count); };
   net::OffloadTerms terms = reading_terms(caller, *owned);
   Result<Wish> wish = co_await frontend.offload.run(std::move(work), std::move(terms));
   if (!wish) co_return wish.error();

@@ -37,7 +37,8 @@ inline Result<PageWish> read_page_wish(const net::HttpRequest& request, std::siz
   return wish;
 }
 
-// A page ends after so much text, however many items the client wants: it is written on the loop.
+// A page ends after so much text, however many items the client wants: it is written on the loop, but where one item
+// alone may be longer.
 constexpr std::size_t kPageBytes = 256 * 1024;
 
 // `items`: pointers to what has an id, the oldest first. `write` puts one into words.

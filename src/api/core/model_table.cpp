@@ -50,6 +50,13 @@ std::string_view name(ModelState state) {
   return "";
 }
 
+Error no_model_of_long_name() {
+  return {ErrorCode::not_found,
+          "there is no model with a name of more than " + std::to_string(kSizeLimit<"model_name_bytes">) +
+              " bytes; model must be one of those that GET /v1/models lists",
+          "model"};
+}
+
 void ModelTable::add(ServedModel& model) {
   const ServedModelConfig& config = model.config;
   ModelEntry entry{config.name, config.aliases, config.tags};
@@ -126,6 +133,7 @@ Result<const ModelEntry*> ModelTable::find(std::string_view name) const {
   if (name.ends_with(kLatest)) {
     if (const ModelEntry* const entry = named(name.substr(0, name.size() - kLatest.size()))) return entry;
   }
+  if (!may_name_model(name)) return no_model_of_long_name();
   std::vector<std::string> names;
   for (const ModelEntry& entry : entries_) names.push_back(entry.name);
   return no_model(name, std::move(names));

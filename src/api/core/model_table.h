@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "net/awaitable.h"
 
 namespace chasqui {
@@ -71,6 +72,12 @@ class ModelLoader {
   // Another version of it is being loaded, with the adapters that this one had when that began.
   virtual bool replacing(const ModelEntry& entry) const = 0;
 };
+
+// No model has a longer name. Who reads one in the pool looks there: on the loop a name as long as a body would be
+// copied from error to error.
+constexpr bool may_name_model(std::string_view name) { return name.size() <= kSizeLimit<"model_name_bytes">; }
+// … of such a name, which it does not repeat.
+Error no_model_of_long_name();
 
 class ModelTable {
  public:

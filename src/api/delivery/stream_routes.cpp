@@ -23,23 +23,6 @@ Result<KeptStreamPtr> stream_of(const Call& call) {
   return Error{ErrorCode::not_found, "there is no stream of this name; it may have expired", "conv_id"};
 }
 
-// Offload pool.
-Result<std::vector<std::string>> read_lookup(const std::string& body) {
-  auto object = parse_json_object(body);
-  if (!object) return object.error();
-  Fields fields(*object);
-  std::vector<std::string> out;
-  const auto* ids = fields.array("conversation_ids");
-  bool strings = ids != nullptr && ids->size() <= kLookupMax;
-  for (std::size_t i = 0; strings && i < ids->size(); ++i) {
-    strings = (*ids)[i].is_string();
-    if (strings) out.emplace_back((*ids)[i].get_string().data(), (*ids)[i].get_string().size());
-  }
-  if (!strings) fields.refuse("conversation_ids", "an array of at most " + std::to_string(kLookupMax) + " strings");
-  if (!fields.ok()) return fields.error();
-  return out;
-}
-
 std::string lookup_body(const KeptStreams* kept, std::uint32_t tenant, const std::vector<std::string>& ids) {
   std::string out;
   JsonWriter json(out);
@@ -60,6 +43,23 @@ std::string lookup_body(const KeptStreams* kept, std::uint32_t tenant, const std
 
 }  // namespace
 
+Result<std::vector<std::string>> read_stream_lookup(const std::string& body) {
+  auto object = parse_json_object(body);
+  if (!object) return object.error();
+  Fields fields(*object);
+  std::vector<std::string> out;
+  const auto* ids = fields.array("conversation_ids");
+  bool strings = ids != nullptr && ids->size() <= kLookupMax;
+  for (std::size_t i = 0; strings && i < ids->size(); ++i) {
+    strings = (*ids)[i].is_string();
+    const bool may_be_known = strings && (*ids)[i].get_string().size() <= kSizeLimit<"resume_id_bytes">;
+    if (may_be_known) out.emplace_back((*ids)[i].get_string());
+  }
+  if (!strings) fields.refuse("conversation_ids", "an array of at most " + std::to_string(kLookupMax) + " strings");
+  if (!fields.ok()) return fields.error();
+  return out;
+}
+
 Handled handle_stream(Call call) {
   Result<KeptStreamPtr> found = stream_of(call);
   if (!found) co_return found.error();
@@ -79,7 +79,7 @@ Handled handle_stop_stream(Call call) {
 
 Handled handle_stream_lookup(Call call) {
   net::OffloadTerms terms = reading_terms(call.caller, call.body);
-  auto work = [body = std::move(call.body)] { return read_lookup(body); };
+  auto work = [body = std::move(call.body)] { return read_stream_lookup(body); };
   Result<std::vector<std::string>> ids = co_await call.frontend.offload.run(std::move(work), std::move(terms));
   if (!ids) co_return ids.error();
   std::string body = lookup_body(call.frontend.kept, call.caller.tenant.id, *ids);

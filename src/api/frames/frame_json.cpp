@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "api/body/fields.h"
+#include "api/core/model_table.h"
 #include "api/openai/openai_json.h"
 #include "base/json_writer.h"
 #include "base/limits.h"
@@ -47,6 +48,11 @@ std::string read_id(Fields& fields) {
   return {};
 }
 
+// An id of a session that is too long for any is cut, and stays so: it is not found, at the length that it has then.
+std::string read_session_id(Fields& fields, std::string_view name) {
+  return std::string(fields.string(name).value_or("").substr(0, kSizeLimit<"named_id_bytes"> + 1));
+}
+
 // A frame has one answer.
 void refuse_several(Fields& fields) {
   for (const std::string_view name : {"n", "n_cmpl", "best_of"}) {
@@ -73,10 +79,8 @@ void read_list_fields(Fields& fields, FrameHead& head) {
     head.limit = std::to_string(*limit);
     head.has_limit = true;
   }
-  if (const auto after = fields.string("after")) {
-    head.after = *after;
-    head.has_after = true;
-  }
+  head.has_after = fields.string("after").has_value();
+  head.after = read_session_id(fields, "after");
 }
 
 void write_end(JsonWriter& out, std::string_view reason, const std::string& stop_string, const Usage& usage) {
@@ -153,8 +157,13 @@ FrameHead read_frame_head(std::string_view body) {
   Fields fields(*object);
   if (std::string id = read_id(fields); !id.empty()) head.id = std::move(id);
   head.event = fields.string("event").value_or("");
-  head.session = fields.string("session").value_or("");
-  if (head.event == "props") head.model = fields.string("model").value_or("");
+  head.session = read_session_id(fields, "session");
+  const std::string_view model = head.event == "props" ? fields.string("model").value_or("") : "";
+  if (!may_name_model(model)) {
+    fields.refuse(no_model_of_long_name());
+  } else {
+    head.model = model;
+  }
   head.stream = fields.boolean("stream").value_or(true);
   head.chat = fields.any("messages") != nullptr;
   if (head.event.empty() && head.chat && fields.any("prompt") != nullptr) {
@@ -192,6 +201,24 @@ void append_result_frame(std::string& out, std::string_view id, std::string_view
   json_out.field("event", "result");
   json_out.raw("result", json_text);
   json_out.end_object();
+}
+
+std::string body_of_line(std::string_view line, bool chat) {
+  std::string body;
+  JsonWriter json_out(body);
+  json_out.begin_object();
+  if (chat) {
+    json_out.begin_array("messages");
+    json_out.begin_object();
+    json_out.field("role", "user");
+    json_out.field("content", line);
+    json_out.end_object();
+    json_out.end_array();
+  } else {
+    json_out.field("prompt", line);
+  }
+  json_out.end_object();
+  return body;
 }
 
 void append_queued_frame(std::string& out, std::string_view id, const Event& queued) {

@@ -33,6 +33,8 @@ struct FrameHead {
 };
 
 FrameHead read_frame_head(std::string_view body);
+// The frame that a line of a person stands for: a message of a chat, or a prompt.
+std::string body_of_line(std::string_view line, bool chat);
 
 // {"id":…,"event":"error","code":…,"message":…}
 void append_error_frame(std::string& out, std::string_view id, const Error& error);

@@ -5,6 +5,8 @@
 #include <boost/json.hpp>
 #include <gtest/gtest.h>
 
+#include "base/limits.h"
+
 namespace chasqui {
 namespace {
 
@@ -53,6 +55,31 @@ TEST(FrameHead, names_the_id_of_a_frame_whose_other_fields_are_wrong) {
   ASSERT_TRUE(head.error);
   EXPECT_EQ(head.id, "\"x\"");
   EXPECT_EQ(head.error->field, "stream");
+}
+
+TEST(FrameHead, refuses_a_model_with_a_name_longer_than_any) {
+  const auto props_of = [](std::size_t bytes) {
+    return read_frame_head(R"({"id":1,"event":"props","model":")" + std::string(bytes, 'x') + "\"}");
+  };
+  EXPECT_FALSE(props_of(kSizeLimit<"model_name_bytes">).error);
+  const FrameHead head = props_of(kSizeLimit<"model_name_bytes"> + 1);
+  ASSERT_TRUE(head.error);
+  EXPECT_EQ(head.error->code, ErrorCode::not_found);
+  EXPECT_EQ(head.error->message.find("xxxx"), std::string::npos);
+}
+
+TEST(FrameHead, keeps_no_more_of_an_id_than_shows_that_there_is_none) {
+  const auto head_of = [](std::size_t bytes) {
+    const std::string id(bytes, 's');
+    return read_frame_head(R"({"id":1,"event":"session.list","session":")" + id + R"(","after":")" + id + "\"}");
+  };
+  constexpr std::size_t kMost = kSizeLimit<"named_id_bytes">;
+  EXPECT_EQ(head_of(kMost).session.size(), kMost);
+  const FrameHead head = head_of(100'000);
+  EXPECT_FALSE(head.error);
+  EXPECT_EQ(head.session.size(), kMost + 1);
+  EXPECT_TRUE(head.has_after);
+  EXPECT_EQ(head.after.size(), kMost + 1);
 }
 
 TEST(FrameHead, asks_for_one_answer) {

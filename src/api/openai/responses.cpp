@@ -1,8 +1,6 @@
 #include "api/openai/responses.h"
 
 #include <algorithm>
-#include <set>
-#include <string_view>
 
 #include "api/body/media_links.h"
 #include "api/body/tool_call_names.h"
@@ -42,19 +40,26 @@ Result<ConversationPtr> conversation_before(ServedModel& served, const Caller& c
   return previous->conversation;
 }
 
-// The responses that have made these items.
+// The responses that have made these items, which are sorted: to sort thousands here would hold the loop.
 Result<ResponseBodies> bodies_of(ServedModel& served, const Caller& caller, const std::vector<std::string>& items) {
-  std::set<std::string_view> missing(items.begin(), items.end());
+  std::vector<bool> seen(items.size(), false);
   ResponseBodies out;
   served.responses.each_of(caller.tenant.id, served.clock.now(), [&](const StoredResponse& stored) {
     if (stored.running) return;
-    std::size_t found = 0;
-    for (const std::string& id : stored.output_ids) found += missing.erase(id);
-    if (found > 0) out.push_back(stored.body);
+    bool wanted = false;
+    for (const std::string& id : stored.output_ids) {
+      const auto place = std::ranges::lower_bound(items, id);
+      if (place == items.end() || *place != id) continue;
+      const auto index = static_cast<std::size_t>(place - items.begin());
+      wanted = wanted || !seen[index];
+      seen[index] = true;
+    }
+    if (wanted) out.push_back(stored.body);
   });
-  if (missing.empty()) return out;
+  const auto missing = std::ranges::find(seen, false);
+  if (missing == seen.end()) return out;
   return Error{ErrorCode::not_found,
-               "input: there is no item with the id " + std::string(*missing.begin()) +
+               "input: there is no item with the id " + items[static_cast<std::size_t>(missing - seen.begin())] +
                    " in a response that was stored; it may have expired",
                "input"};
 }
@@ -206,6 +211,26 @@ struct ListedItem {
   const std::string& text;  // a JSON object
 };
 
+// Null: none. Of all pages, so that the loop need not find out what is on one.
+std::size_t bytes_of_items(const ResponseInput* input) {
+  std::size_t bytes = 0;
+  if (input == nullptr) return bytes;
+  for (const std::string& item : input->items) bytes += item.size();
+  return bytes;
+}
+
+// Any thread.
+Result<std::string> write_input_page(const ResponseInput* input, const PageWish& wish) {
+  std::vector<ListedItem> items;
+  if (input != nullptr) {
+    items.reserve(input->ids.size());
+    for (std::size_t i = 0; i < input->ids.size(); ++i) items.push_back({input->ids[i], input->items[i]});
+  }
+  std::vector<const ListedItem*> listed;
+  for (const ListedItem& item : items) listed.push_back(&item);
+  return write_page(std::move(listed), wish, [](JsonWriter& json, const ListedItem& item) { json.raw(item.text); });
+}
+
 }  // namespace
 
 ServedModel* model_of_response(const ModelTable& models, std::uint32_t tenant, const std::string& id) {
@@ -266,19 +291,26 @@ Result<std::string> cancel_response(ServedModel& served, const Caller& caller, c
   return *(*found)->body;
 }
 
-Result<std::string> list_input_items(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange) {
-  const auto found = find(served, caller, exchange);
-  if (!found) return found.error();
-  const auto wish = read_page_wish(exchange.request(), 20, 100);
-  if (!wish) return wish.error();
-  std::vector<ListedItem> items;
-  if (const ResponseInputPtr& input = (*found)->input; input != nullptr) {
-    items.reserve(input->ids.size());
-    for (std::size_t i = 0; i < input->ids.size(); ++i) items.push_back({input->ids[i], input->items[i]});
+// Its own handler: an item may be as long as a body, and to copy that, or to escape its id, would hold the loop.
+Handled handle_input_items(Call call) {
+  const auto found = find(call.served, call.caller, call.exchange);
+  if (!found) co_return found.error();
+  auto wish = read_page_wish(call.exchange.request(), 20, 100);
+  if (!wish) co_return wish.error();
+  const ResponseInputPtr input = (*found)->input;
+  const std::size_t bytes = bytes_of_items(input.get());
+  auto work = [input, wish = std::move(*wish)] { return write_input_page(input.get(), wish); };
+  Result<std::string> page = std::string();
+  if (bytes <= kPageBytes) {
+    page = work();
+  } else {
+    net::OffloadTerms terms = reading_terms(call);
+    terms.bytes = bytes;
+    page = co_await call.frontend.offload.run(std::move(work), std::move(terms));
   }
-  std::vector<const ListedItem*> listed;
-  for (const ListedItem& item : items) listed.push_back(&item);
-  return write_page(std::move(listed), *wish, [](JsonWriter& json, const ListedItem& item) { json.raw(item.text); });
+  if (!page) co_return page.error();
+  co_await respond_json(call.exchange, std::move(*page));
+  co_return Result<void>();
 }
 
 }  // namespace chasqui

@@ -30,7 +30,8 @@ struct ResponseAsk {
   std::optional<std::string> previous;  // previous_response_id
   ResponseInput input;                  // empty where it is not stored
   std::string echo;  // members of the response object that repeat the request, each with a comma before it
-  // Items of responses before that the input names by their ids. Where there are some, nothing but `unread` is set.
+  // Items of responses before that the input names by their ids, sorted, each once; all of them short. Where there are
+  // some, nothing but `unread` is set.
   std::vector<std::string> references;
   boost::json::object unread;
 };
@@ -65,6 +66,7 @@ ServedModel* model_of_response(const ModelTable& models, std::uint32_t tenant, c
 
 Handled handle_response(Call call);
 Handled handle_response_tokens(Call call);
+Handled handle_input_items(Call call);
 
 // Commands that need nothing from the pool.
 using ResponseCommand = Result<std::string> (*)(ServedModel&, const Caller&, const net::HttpExchange&);
@@ -72,6 +74,5 @@ Handled handle_response_command(Call call, ResponseCommand command);
 Result<std::string> show_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange);
 Result<std::string> delete_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange);
 Result<std::string> cancel_response(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange);
-Result<std::string> list_input_items(ServedModel& served, const Caller& caller, const net::HttpExchange& exchange);
 
 }  // namespace chasqui

@@ -271,13 +271,24 @@ const json::string* reference_of(const json::value& item) {
   return refers ? &id->get_string() : nullptr;
 }
 
-std::vector<std::string> references_in(const json::object& body) {
+// In their order, each once: the loop looks for them.
+Result<std::vector<std::string>> references_in(const json::object& body) {
   std::vector<std::string> out;
   const json::value* const input = body.if_contains("input");
   if (input == nullptr || !input->is_array() || input->get_array().size() > kSizeLimit<"messages">) return out;
   for (const json::value& item : input->get_array()) {
-    if (const json::string* id = reference_of(item)) out.emplace_back(*id);
+    const json::string* const id = reference_of(item);
+    if (id == nullptr) continue;
+    if (!is_short_id(*id)) {
+      return Error{ErrorCode::not_found,
+                   "input: there is no item with an id of more than " + std::to_string(kSizeLimit<"named_id_bytes">) +
+                       " bytes in a response that was stored",
+                   "input"};
+    }
+    out.emplace_back(*id);
   }
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 
@@ -326,10 +337,11 @@ Result<ResponseAsk> read_response_ask(const ServedModel& served, const Caller& c
   auto object = parse_json_object(body);
   if (!object) return object.error();
   body = std::string();
-  std::vector<std::string> references = references_in(*object);
-  if (references.empty()) return read_whole(served, caller, std::move(*object));
+  auto references = references_in(*object);
+  if (!references) return references.error();
+  if (references->empty()) return read_whole(served, caller, std::move(*object));
   ResponseAsk ask;
-  ask.references = std::move(references);
+  ask.references = std::move(*references);
   ask.unread = std::move(*object);
   return ask;
 }
@@ -341,7 +353,9 @@ Result<ResponseAsk> read_response_again(const ServedModel& served, const Caller&
     std::size_t bytes = 0;
   };
   std::map<std::string, Referred, std::less<>> items;
-  for (std::string& id : references_in(unread)) items.try_emplace(std::move(id));
+  auto references = references_in(unread);
+  if (!references) return references.error();
+  for (std::string& id : *references) items.try_emplace(std::move(id));
   for (const auto& body : bodies) {
     const auto response = parse_json_object(*body);
     if (!response) return response.error();

@@ -10,6 +10,7 @@
 #include "api/core/fake_node.h"
 #include "api/routes/route_table.h"
 #include "api/routes/routes.h"
+#include "base/limits.h"
 #include "base/mailbox.h"
 #include "net/fake_client.h"
 #include "net/http_server.h"
@@ -98,6 +99,16 @@ TEST_F(NodeTest, AnUnknownModelIsNotFoundAndTheErrorListsThoseThatThereAre) {
   EXPECT_TRUE(post("/v1/chat/completions", R"({"model":7,"messages":[]})").starts_with("HTTP/1.1 400"));
 }
 
+TEST_F(NodeTest, ANameLongerThanAnyModelsIsNotFoundAndNotRepeated) {
+  const std::string longest(kSizeLimit<"model_name_bytes">, 'x');
+  EXPECT_NE(chat(longest, "one").find("there is no model " + longest), std::string::npos);
+  const std::string answer = chat(longest + 'x', "one");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 404")) << answer;
+  EXPECT_NE(answer.find("no model with a name of more than 1024 bytes; model must be"), std::string::npos) << answer;
+  EXPECT_NE(answer.find(R"("param":"model")"), std::string::npos) << answer;
+  EXPECT_EQ(answer.find("xxxx"), std::string::npos) << answer;
+}
+
 TEST_F(NodeTest, ModelsAreListedAndAskedAboutByName) {
   const std::string list = get("/v1/models");
   EXPECT_NE(list.find(R"("id":"left")"), std::string::npos);
@@ -139,6 +150,54 @@ TEST_F(NodeTest, ASessionAndAResponseAreFoundWhicheverModelTheyAreOf) {
   ASSERT_FALSE(response.empty());
   EXPECT_TRUE(get("/v1/responses/" + response).starts_with("HTTP/1.1 200"));
   EXPECT_TRUE(get("/v1/responses/resp_none").starts_with("HTTP/1.1 404"));
+}
+
+TEST_F(NodeTest, AnIdLongerThanAnyResponsesIsLookedForInNoModel) {
+  // An id that no server gives, so that only its length says where it is looked for.
+  const auto answer_to = [this](std::size_t bytes) {
+    const std::string id(bytes, 'r');
+    on_loop([&] {
+      StoredResponse stored;
+      stored.id = id;
+      stored.body = std::make_shared<const std::string>("{}");
+      stored.conversation = std::make_shared<const Conversation>();
+      right_.responses.put(std::move(stored), clock.now());
+    });
+    return post("/v1/responses",
+                R"({"input":"say: x","max_output_tokens":4,"previous_response_id":")" + id + "\"}");
+  };
+  const std::string found = answer_to(kSizeLimit<"named_id_bytes">);
+  EXPECT_NE(found.find(R"("model":"right")"), std::string::npos) << found;
+  const std::string missed = answer_to(kSizeLimit<"named_id_bytes"> + 1);
+  EXPECT_TRUE(missed.starts_with("HTTP/1.1 400")) << missed;
+  EXPECT_NE(missed.find(R"("param":"previous_response_id")"), std::string::npos) << missed;
+}
+
+TEST_F(NodeTest, ItemsOfALongInputAreWrittenInThePool) {
+  // How many jobs of the pool a page takes.
+  const auto jobs_for = [this](std::size_t bytes) {
+    const std::string item = R"({"type":"message","id":"item_1","content":")" + std::string(bytes, 'c') + "\"}";
+    std::uint64_t before = 0;
+    std::uint64_t after = 0;
+    on_loop([&] {
+      StoredResponse stored;
+      stored.id = "resp_long";
+      stored.body = std::make_shared<const std::string>("{}");
+      stored.input = std::make_shared<const ResponseInput>(ResponseInput{.items = {item}, .ids = {"item_1"}});
+      right_.responses.put(std::move(stored), clock.now());
+      before = offload.asked();
+    });
+    const std::string answer = get("/v1/responses/resp_long/input_items");
+    EXPECT_NE(answer.find(R"("data":[)" + item + R"(],"first_id":"item_1")"), std::string::npos) << answer.size();
+    on_loop([&] {
+      after = offload.asked();
+      right_.responses.erase({0, "resp_long"}, clock.now());
+    });
+    return after - before;
+  };
+  EXPECT_EQ(jobs_for(1000), 0U);
+  EXPECT_EQ(jobs_for(1'000'000), 1U);
+  EXPECT_TRUE(get("/v1/responses/resp_long/input_items").starts_with("HTTP/1.1 404"));
 }
 
 TEST_F(NodeTest, TheBodysModelIsStrongerThanThatOfTheQuery) {
@@ -197,13 +256,17 @@ TEST(ModelTable, AnUnknownNameIsAnsweredWithThoseThatAreNear) {
             std::string::npos)
       << missed.error().message;
   EXPECT_EQ(missed.error().message.find("model-9"), std::string::npos) << "eight are enough";
-  EXPECT_FALSE(many.node.models.find(std::string(100'000, 'x')));
+  const auto too_long = many.node.models.find(std::string(100'000, 'x'));
+  ASSERT_FALSE(too_long);
+  EXPECT_EQ(too_long.error().code, ErrorCode::not_found);
+  EXPECT_LT(too_long.error().message.size(), 200U);
 }
 
 TEST(ModelTable, OneModelHasEveryName) {
   FakeNode fake;
   EXPECT_EQ((*fake.node.models.find("gpt-4o"))->served, &fake.served);
   EXPECT_EQ((*fake.node.models.find(""))->served, &fake.served);
+  EXPECT_EQ((*fake.node.models.find(std::string(100'000, 'x')))->served, &fake.served);
 }
 
 TEST(ModelTable, OneModelHasItsOwnNamesAloneWhereNamesAreChecked) {

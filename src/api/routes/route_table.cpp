@@ -187,7 +187,7 @@ const Route kRoutes[] = {
      "/v1/responses/{id}/input_items",
      &kOpenAi,
      kKey,
-     &list_input_items,
+     &handle_input_items,
      {.summary = "What a response was made from", .query = "limit, order, after"}},
     {kPost,
      "/v1/completions",
