@@ -30,6 +30,16 @@ FrameConnection::Busy::~Busy() {
   connection_->end_when_idle();
 }
 
+FrameConnection::Held::Held(std::shared_ptr<FrameShared> shared, std::size_t bytes)
+    : shared_(std::move(shared)), bytes_(bytes) {
+  shared_->add_incomplete(bytes_);
+}
+
+void FrameConnection::Held::release() {
+  if (shared_) shared_->add_incomplete(-bytes_);
+  shared_.reset();
+}
+
 FrameConnection::FrameConnection(std::shared_ptr<FrameShared> shared, StreamSocket socket)
     : shared_(std::move(shared)),
       socket_(std::move(socket)),
@@ -47,8 +57,7 @@ FrameConnection::FrameConnection(std::shared_ptr<FrameShared> shared, StreamSock
 
 FrameConnection::~FrameConnection() {
   if (shared_->goes_on == this) shared_->goes_on = nullptr;
-  shared_->incomplete_bytes -= accounted_;
-  shared_->metrics.incomplete_bytes.set(static_cast<std::int64_t>(shared_->incomplete_bytes));
+  shared_->add_incomplete(-accounted_);
   shared_->metrics.connections_open.add(-1);
   shared_->connections.erase(place_);
   shared_->connection_ended();
@@ -139,10 +148,17 @@ Awaitable<bool> FrameConnection::wait_for_bytes() {
 
 void FrameConnection::account() {
   const std::size_t held = scanner_.inside() ? scanner_.held() : 0;
-  shared_->incomplete_bytes += held - accounted_;
+  shared_->add_incomplete(held - accounted_);
   accounted_ = held;
   if (held == 0 && shared_->goes_on == this) shared_->goes_on = nullptr;
-  shared_->metrics.incomplete_bytes.set(static_cast<std::int64_t>(shared_->incomplete_bytes));
+}
+
+std::optional<FrameConnection::Held> FrameConnection::hold(std::size_t bytes) {
+  account();  // it has come, and is on its way no more
+  const std::size_t most = shared_->limits.incomplete_bytes;
+  const std::size_t for_short = bytes <= kReadAnyway ? most / 8 : 0;  // that long ones leave
+  if (shared_->incomplete_bytes + bytes > most + for_short) return std::nullopt;
+  return Held(shared_, bytes);
 }
 
 bool FrameConnection::must_wait_for_memory() const {

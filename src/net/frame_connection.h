@@ -2,8 +2,9 @@
 // to outgoing() leaves in one write for each turn of the loop, whichever coroutine appended it. Kept alive by its
 // coroutine and by every Busy; loop thread only.
 //
-// bounded: where messages on their way hold FrameLimits::incomplete_bytes together, connections that are in the middle
-// of one are not read until others are done, and the costliest is given up (net/memory_room). No message is handled
+// bounded: where messages on their way, and those that handlers hold(), have FrameLimits::incomplete_bytes together,
+// connections that are in the middle of one are not read until others are done, and the costliest is given up
+// (net/memory_room); no handler may hold another one. No message is handled
 // while a quarter of FrameLimits::unsent_bytes wait for a client that does not read, and it is cut when as many as that
 // have come behind what the kernel did not take at first. A client that closes its sending half is still answered; one
 // that closes its socket is noticed at once.
@@ -12,6 +13,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -49,7 +51,8 @@ struct FrameMetrics : MetricSet {
   Counter messages{*this, {"chasqui_socket_messages_total", "Frames and lines received."}};
   Counter bytes_in{*this, {"chasqui_socket_received_bytes_total", "Bytes received on the local socket."}};
   Counter bytes_out{*this, {"chasqui_socket_sent_bytes_total", "Bytes sent on the local socket."}};
-  Gauge incomplete_bytes{*this, {"chasqui_socket_incomplete_bytes", "Bytes of messages on their way."}};
+  Gauge incomplete_bytes{
+      *this, {"chasqui_socket_incomplete_bytes", "Bytes of messages on their way, or that wait to be read."}};
   Counter broken{*this,
                  {"chasqui_socket_broken_total",
                   "Connections ended because a message was too large, too slow, or held memory for too long."}};
@@ -70,6 +73,11 @@ struct FrameShared {
   virtual ~FrameShared() = default;
 
   virtual void connection_ended() = 0;
+  // Or, by what wraps round, takes them away.
+  void add_incomplete(std::size_t bytes) {
+    incomplete_bytes += bytes;
+    metrics.incomplete_bytes.set(static_cast<std::int64_t>(incomplete_bytes));
+  }
 
   EventLoop& loop;
   FrameMetrics& metrics;
@@ -98,6 +106,20 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
     std::shared_ptr<FrameConnection> connection_;
   };
 
+  // The bytes of a message that waits to be read: they count as those that are on their way.
+  class Held {
+   public:
+    Held(std::shared_ptr<FrameShared> shared, std::size_t bytes);
+    Held(Held&& other) noexcept = default;
+    Held& operator=(Held&&) = delete;
+    ~Held() { release(); }
+    void release();
+
+   private:
+    std::shared_ptr<FrameShared> shared_;
+    std::size_t bytes_;
+  };
+
   FrameConnection(std::shared_ptr<FrameShared> shared, StreamSocket socket);
   ~FrameConnection();
   FrameConnection(const FrameConnection&) = delete;
@@ -115,6 +137,8 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   void send();
   // Closes when everything has been sent.
   void finish();
+  // A message that frame() was given waits for something. Nothing: there is no memory for it.
+  std::optional<Held> hold(std::size_t bytes);
   bool gone() const { return gone_; }
   bool ending() const { return gone_ || finishing_; }
   FrameScanner::Mode mode() const { return scanner_.mode(); }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -31,6 +32,13 @@ class Echo final : public FrameHandler {
     }
     if (body == "hold") {
       connection_.loop().spawn(hold(FrameConnection::Busy(connection_)), "hold");
+      co_return;
+    }
+    if (body.starts_with("keep")) {
+      std::optional<FrameConnection::Held> held = connection_.hold(body.size());
+      connection_.outgoing() += framed(held ? "kept" : "full");
+      connection_.send();
+      if (held) kept_.push_back(std::move(*held));
       co_return;
     }
     if (body.starts_with("turn")) {
@@ -73,6 +81,7 @@ class Echo final : public FrameHandler {
   FrameConnection& connection_;
   Mailbox<std::string>& happened_;
   EventSignal gone_{connection_.loop()};
+  std::vector<FrameConnection::Held> kept_;  // until the connection ends
   std::size_t most_ = 0;
 };
 
@@ -240,6 +249,34 @@ TEST_F(FrameServerTest, ends_messages_one_by_one_while_they_hold_too_much_and_no
   EXPECT_EQ(second.read(two.size()), two) << "one of them always goes on";
   first.send(one.substr(90'000));
   EXPECT_EQ(first.read(one.size()), one);
+}
+
+// While a model loads, say, whole requests wait in memory.
+TEST_F(FrameServerTest, bounds_what_has_come_and_waits_as_well) {
+  FrameLimits limits;
+  limits.incomplete_bytes = 100'000;
+  begin(limits);
+  const auto keep = [](std::size_t bytes) { return framed("keep" + std::string(bytes - 4, 'x')); };
+  const auto answer = [](FakeClient& client) { return client.read(framed("kept").size()); };
+  FakeClient first(path_);
+  FakeClient second(path_);
+  first.send(keep(60'000));
+  EXPECT_EQ(answer(first), framed("kept"));
+  second.send(keep(50'000));
+  EXPECT_EQ(answer(second), framed("full"));
+  first.send(keep(40'000));
+  EXPECT_EQ(answer(first), framed("kept")) << "all that there is";
+  EXPECT_EQ(metrics_.incomplete_bytes.value(), 100'000);
+  second.send(keep(8'000));
+  EXPECT_EQ(answer(second), framed("kept")) << "short ones have an eighth more";
+  second.send(keep(8'000));
+  EXPECT_EQ(answer(second), framed("full"));
+  second.send(framed("x"));
+  EXPECT_EQ(second.read(5), framed("x")) << "what waits for nothing is not held up";
+  first.close();
+  while (metrics_.incomplete_bytes.value() > 8'000) std::this_thread::yield();
+  second.send(keep(50'000));
+  EXPECT_EQ(answer(second), framed("kept"));
 }
 
 TEST_F(FrameServerTest, answers_a_client_that_has_said_everything_and_then_closes) {

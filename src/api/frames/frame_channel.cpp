@@ -13,7 +13,6 @@
 #include "api/core/request_log.h"
 #include "api/core/served_model.h"
 #include "api/openai/completions.h"
-#include "base/json_writer.h"
 #include "base/utf8.h"
 #include "net/offload.h"
 
@@ -135,13 +134,18 @@ void FrameChannel::dispatch(FrameHead head, std::string body) {
     return say_error(head.id, {ErrorCode::quota_exceeded,
                                "a connection has at most " + std::to_string(kOpenMax) + " requests at once", ""});
   }
+  std::optional<Held> held = connection_.hold(body.size());
+  if (!held) {
+    return say_error(head.id, {ErrorCode::overloaded, "frames that wait take all the memory that they may", ""});
+  }
   net::EventLoop& loop = connection_.loop();
   Busy busy(connection_);
   if (generates) {
     auto writer = make_frame_writer(head);
-    loop.spawn(generate(std::move(busy), std::move(head), std::move(body), std::move(writer)), "frame request");
+    loop.spawn(generate(std::move(busy), std::move(*held), std::move(head), std::move(body), std::move(writer)),
+               "frame request");
   } else {
-    loop.spawn(run_command(std::move(busy), std::move(head), std::move(body)), "frame command");
+    loop.spawn(run_command(std::move(busy), std::move(*held), std::move(head), std::move(body)), "frame command");
   }
 }
 
@@ -182,7 +186,7 @@ SessionCall FrameChannel::call_of(const FrameHead& head, std::string body) {
   return call;
 }
 
-net::Awaitable<void> FrameChannel::generate([[maybe_unused]] Busy busy, FrameHead head, std::string body,
+net::Awaitable<void> FrameChannel::generate([[maybe_unused]] Busy busy, Held held, FrameHead head, std::string body,
                                             std::unique_ptr<AnswerWriter> writer) {
   Open open(*this, head.id);
   RequestNotePtr note;
@@ -202,6 +206,7 @@ net::Awaitable<void> FrameChannel::generate([[maybe_unused]] Busy busy, FrameHea
   } else {
     answer = served.error();
   }
+  held.release();
   if (connection_.gone()) co_return;
   if (!answer || open.cancelled) {
     use.reset();  // before the client knows, who may try again at once
@@ -314,7 +319,8 @@ bool FrameChannel::say_event(const FrameHead& head, AnswerWriter& writer, const 
   return true;
 }
 
-net::Awaitable<void> FrameChannel::run_command([[maybe_unused]] Busy busy, FrameHead head, std::string body) {
+net::Awaitable<void> FrameChannel::run_command([[maybe_unused]] Busy busy, [[maybe_unused]] Held held, FrameHead head,
+                                               std::string body) {
   const Open open(*this, head.id);
   const SessionEvent event = find_session_command(head.event);
   SessionCall call = call_of(head, std::move(body));
@@ -353,25 +359,14 @@ net::Awaitable<void> FrameChannel::line(std::string text) {
   }
   FrameHead head;
   head.id = "line";
-  std::string body;
-  JsonWriter json(body);
-  json.begin_object();
   // A question, where the model knows how to take one.
   head.chat = !node_.models.first().model.chat_template->source().empty();
-  if (head.chat) {
-    json.begin_array("messages");
-    json.begin_object();
-    json.field("role", "user");
-    json.field("content", text);
-    json.end_object();
-    json.end_array();
-  } else {
-    json.field("prompt", text);
-  }
-  json.end_object();
+  std::string body = body_of_line(text, head.chat);
   auto writer = make_line_writer();
+  std::optional<Held> held = connection_.hold(body.size());
+  if (!held) co_return say_error({}, {ErrorCode::overloaded, "too many others wait", ""});
   Busy busy(connection_);
-  co_await generate(std::move(busy), std::move(head), std::move(body), std::move(writer));
+  co_await generate(std::move(busy), std::move(*held), std::move(head), std::move(body), std::move(writer));
 }
 
 void FrameChannel::gone() {

@@ -31,6 +31,7 @@ class FrameChannel final : public net::FrameHandler {
 
  private:
   using Busy = net::FrameConnection::Busy;
+  using Held = net::FrameConnection::Held;
   struct Open;
   class Sink;
 
@@ -40,14 +41,16 @@ class FrameChannel final : public net::FrameHandler {
   Result<std::string> answer_at_once(const FrameHead& head);
   SessionCall call_of(const FrameHead& head, std::string body);
 
-  net::Awaitable<void> generate(Busy busy, FrameHead head, std::string body, std::unique_ptr<AnswerWriter> writer);
+  // `held`: until the body was read.
+  net::Awaitable<void> generate(Busy busy, Held held, FrameHead head, std::string body,
+                                std::unique_ptr<AnswerWriter> writer);
   net::Awaitable<Result<ServedModel*>> model_of(const FrameHead& head, std::string& body, bool computes);
   net::Awaitable<Result<Answer>> prepare(ServedModel& served, const FrameHead& head, std::string body,
                                          std::optional<SessionUse>& use, Permit& permit);
   net::Awaitable<void> deliver(Open& open, ServedModel& served, const FrameHead& head, Answer answer, Permit permit);
   // True when it is the last event of the request. `text` is what has been said to one that does not stream.
   bool say_event(const FrameHead& head, AnswerWriter& writer, const Event& event, std::string& text);
-  net::Awaitable<void> run_command(Busy busy, FrameHead head, std::string body);
+  net::Awaitable<void> run_command(Busy busy, Held held, FrameHead head, std::string body);
 
   void say_result(const std::string& id, const Result<std::string>& result);
   void say_error(std::string_view id, const Error& error);
