@@ -74,9 +74,10 @@ HostedModel::HostedModel(ModelParts parts, const ModelHost& host, HostedModel* b
       limits_(request_limits(config_, model_.info, shape_)),
       settings_(model_config(config_, model_)),
       admission_(admission_config(config_, shape_)),
-      conversations_(before != nullptr ? before->conversations_
-                                       : std::make_shared<ModelConversations>(
-                                             host.loop, session_limits(config_, shape_), *model_.tokenizer)),
+      conversations_(before != nullptr
+                         ? before->conversations_
+                         : std::make_shared<ModelConversations>(host.loop, host.free_later,
+                                                                session_limits(config_, shape_), *model_.tokenizer)),
       streams_(engine_, host.loop, host.unread_max),
       adapters_(model_.info.adapters, config_.adapters.apply),
       embeddings_(model_, host.loop, parts.embedding),

@@ -20,6 +20,7 @@
 #include "app/record_writer.h"
 #include "app/settings.h"
 #include "app/worker_watch.h"
+#include "base/free_later.h"
 
 namespace chasqui {
 
@@ -31,6 +32,7 @@ struct ModelHost {
   RequestLog& requests;
   const KeyRing& keys;
   std::size_t unread_max;  // NodeConfig::unread_max
+  FreeLater free_later;    // what clients have said to it
 };
 
 // What computes: no other part refers to it once the HostedModel has gone. Any thread makes and destroys it.

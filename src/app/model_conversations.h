@@ -11,14 +11,19 @@
 #include "api/session/session_persister.h"
 #include "app/session_sweep.h"
 #include "base/clock.h"
+#include "base/free_later.h"
 #include "engine/session_table.h"
 #include "net/event_loop.h"
 
 namespace chasqui {
 
 struct ModelConversations {
-  ModelConversations(net::EventLoop& loop, const SessionLimits& limits, const Tokenizer& tokenizer)
-      : sessions(limits, tokenizer), sweep(loop, sessions) {}
+  ModelConversations(net::EventLoop& loop, const FreeLater& free_later, const SessionLimits& limits,
+                     const Tokenizer& tokenizer)
+      : sessions(limits, tokenizer), sweep(loop, sessions) {
+    responses.set_free_later(free_later);
+    sessions.set_free_later(free_later);
+  }
 
   void add_metrics_to(MetricsPage& page) const {
     sessions.metrics().add_to(page);

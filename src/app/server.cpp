@@ -56,6 +56,7 @@ Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, cons
       requests_({config.log_requests, config.log_prompts, parts.collector.has_value()}, clock_, keys),
       listener_(loop_, wakeup_, [this] { deliver(); }),
       offload_(loop_, {.yields = true}),
+      freeing_(loop_, offload_),
       node_{.config = settings_,
             .frontend = {.config = settings_.frontend,
                          .loop = loop_,
@@ -80,6 +81,7 @@ Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, cons
       memory_(loop_, offload_),
       reload_(config, keys, loop_, offload_),
       lost_timer_(loop_.executor()) {
+  idempotency_.set_free_later(freeing_.free_later());
   add_models(std::move(parts.models));
   requests_.on_ended([this](const auto& /*record*/) { memory_.request_ended(); });
   if (parts.tls) {
@@ -126,7 +128,7 @@ void Server::begin(ModelParts& parts, std::size_t number, const Predecessor* bef
 }
 
 ServedModel& Server::host(ModelParts parts, ServedModel* before) {
-  const ModelHost shared{loop_, clock_, wakeup_, requests_, keys_, settings_.unread_max};
+  const ModelHost shared{loop_, clock_, wakeup_, requests_, keys_, settings_.unread_max, freeing_.free_later()};
   HostedModel* const older = before != nullptr ? &hosted(*before) : nullptr;
   HostedModel& model = *models_.emplace_back(std::make_unique<HostedModel>(std::move(parts), shared, older));
   add_metrics_of(model);

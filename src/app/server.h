@@ -35,6 +35,7 @@
 #include "app/tls_reload.h"
 #include "net/agent_port.h"
 #include "net/frame_server.h"
+#include "net/freeing_queue.h"
 #include "net/http_server.h"
 #include "net/wakeup_listener.h"
 
@@ -107,6 +108,7 @@ class Server final : private ModelHosting, private AdapterHosting {
   std::vector<std::unique_ptr<HostedModel>> models_;  // also versions that were replaced, until they go
   net::WakeupListener listener_;
   net::OffloadPool offload_;
+  net::FreeingQueue freeing_;
   std::optional<LinkService> links_;  // none: clients send their pictures themselves
   Node node_;
   std::optional<ModelKeeper> keeper_;

@@ -305,10 +305,12 @@ void SessionTable::remove(Session& session) {
   if (owner->second.empty()) of_tenant_.erase(owner);
   metrics_.sessions.add(-1);
   metrics_.tokens.add(-static_cast<std::int64_t>(session.tokens.size()));
-  set_chat(session, nullptr);
+  metrics_.file_bytes.add(-static_cast<std::int64_t>(session.file_bytes()));
   release(session.pin);
-  const std::string id = session.id.text;  // the one in the session goes with it
-  sessions_.erase(id);
+  const auto found = sessions_.find(session.id.text);
+  std::shared_ptr<const Session> gone(std::move(found->second));
+  sessions_.erase(found);
+  free_later_(std::move(gone));
 }
 
 void SessionTable::release(std::uint64_t pin) {

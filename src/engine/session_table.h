@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/free_later.h"
 #include "base/limits.h"
 #include "base/metric_set.h"
 #include "core/event.h"
@@ -107,6 +108,9 @@ class SessionTable {
   // Called with a pin that no session has any more; none of its requests is in the engine then. For Engine::unpin().
   void on_unpinned(std::function<void(std::uint64_t pin)> call) { unpinned_ = std::move(call); }
 
+  // Takes the sessions that are removed: thousands may expire at once, of thousands of messages each.
+  void set_free_later(FreeLater call) { free_later_ = std::move(call); }
+
   // Pointers to sessions are valid until the next call that may remove one: end, expire, finished, or the end of a use.
 
   Result<const Session*> create(const SessionOwner& owner, const SessionSettings& settings, SessionDelta begin,
@@ -176,6 +180,7 @@ class SessionTable {
   std::unordered_map<RequestId, Session*> generating_;
   std::unordered_map<std::uint64_t, std::size_t> pins_;  // sessions that have it; never 0
   std::function<void(std::uint64_t)> unpinned_ = [](std::uint64_t) {};
+  FreeLater free_later_ = free_now;
   std::uint64_t last_serial_ = 0;
 };
 

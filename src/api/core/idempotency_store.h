@@ -10,9 +10,11 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "api/core/tenant_store.h"
 #include "base/clock.h"
+#include "base/free_later.h"
 #include "base/limits.h"
 #include "base/metric_set.h"
 #include "net/recorded_exchange.h"
@@ -52,6 +54,7 @@ class IdempotencyStore {
   };
 
   explicit IdempotencyStore(const TenantStoreLimits& limits = kIdempotencyLimits) : answered_(limits) {}
+  void set_free_later(FreeLater call) { answered_.set_free_later(std::move(call)); }
 
   // Where the key is fresh the caller answers, and says keep() or forget() in the end.
   Found begin(const Name& name, const net::Sha256& request, TimePoint now);
