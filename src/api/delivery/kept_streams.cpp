@@ -17,6 +17,7 @@ constexpr std::string_view kIdHeader = "X-Conversation-Id";
 constexpr std::string_view kWishHeader = "X-Resumable";
 constexpr std::size_t kIdBytes = kSizeLimit<"resume_id_bytes">;
 constexpr std::size_t kChunk = 64 * 1024;
+constexpr std::size_t kForgottenBytes = kSizeLimit<"resume_forgotten_bytes">;
 
 void notify_all(const std::vector<net::EventSignal*>& readers) {
   for (net::EventSignal* reader : readers) reader->notify();
@@ -132,6 +133,9 @@ void KeptStreams::forget(const KeptStreamPtr& stream) {
   const auto found = by_name_.find({stream->tenant, stream->id});
   if (found != by_name_.end() && found->second == stream) by_name_.erase(found);
   metrics_.streams.set(static_cast<std::int64_t>(by_name_.size()));
+  // Nothing counts it any more, and readers that take a byte now and then may have it for hours; not while the server
+  // ends.
+  if (!draining_) stream->ring.shrink(kForgottenBytes);
   stream->forget.notify();
 }
 

@@ -3,7 +3,8 @@
 // The generation goes on for `ttl` without a reader, and what it said is kept for as long after its end.
 //
 // Each has one coroutine that takes the events of the Generation and writes the ring; connections only read the ring,
-// at their own pace. One that has fallen behind it is closed. Only streams that a client asked to keep come here.
+// at their own pace. One that has fallen behind it is closed. A stream that is forgotten leaves its readers the end of
+// the ring; who is further behind is closed, too. Only streams that a client asked to keep come here.
 //
 // bounded: streams in all, those of one tenant, bytes of each. Nothing is seen by another tenant than its own.
 // Loop thread only. Outlives every handler; drain() before the loop ends.
@@ -75,7 +76,7 @@ class KeptStreams {
   Result<void> room_for(std::uint32_t tenant, const std::string& id) const;
   // Null: none, or another tenant's.
   KeptStreamPtr find(std::uint32_t tenant, const std::string& id) const;
-  // Ends it as a client does that cancels, and forgets it; who still reads it sees its end.
+  // Ends it as a client does that cancels, and forgets it; who reads it, and is not far behind, sees its end.
   void stop(const KeptStreamPtr& stream);
 
   // Sends the client what is left of the stream from `from` on, until its end.

@@ -1,6 +1,7 @@
 #include "api/delivery/stream_ring.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 
@@ -20,6 +21,19 @@ void StreamRing::append(std::string_view bytes) {
     end_ += part;
     bytes.remove_prefix(part);
   }
+}
+
+void StreamRing::shrink(std::size_t capacity) {
+  if (capacity >= capacity_) return;
+  if (bytes_.size() > capacity) {
+    std::string last;
+    last.reserve(capacity);
+    copy(end_ - capacity, capacity, last);
+    const auto at = static_cast<std::ptrdiff_t>(end_ % capacity);  // of the first of them
+    std::ranges::rotate(last, last.end() - at);
+    bytes_ = std::move(last);
+  }
+  capacity_ = capacity;
 }
 
 void StreamRing::copy(std::uint64_t from, std::size_t max, std::string& out) const {

@@ -15,6 +15,9 @@ class StreamRing {
 
   void append(std::string_view bytes);
 
+  // Keeps no more than so many bytes from now on, the last ones. Does nothing where it is smaller. REQUIRES: not 0
+  void shrink(std::size_t capacity);
+
   // Offsets of the first byte that is left, and behind the last one.
   std::uint64_t begin() const { return end_ - bytes_.size(); }
   std::uint64_t end() const { return end_; }
@@ -23,7 +26,7 @@ class StreamRing {
   void copy(std::uint64_t from, std::size_t max, std::string& out) const;
 
  private:
-  const std::size_t capacity_;
+  std::size_t capacity_;
   std::string bytes_;      // grows to capacity_, then is a ring
   std::uint64_t end_ = 0;  // byte n stands at n % capacity_
 };

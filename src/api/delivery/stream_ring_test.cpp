@@ -1,5 +1,6 @@
 #include "api/delivery/stream_ring.h"
 
+#include <algorithm>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -31,6 +32,28 @@ TEST(StreamRing, OfMoreThanFitsTheEndIsKept) {
   EXPECT_EQ(ring.end(), 11u);
   EXPECT_EQ(ring.begin(), 7u);
   EXPECT_EQ(all_of(ring), "6789");
+}
+
+TEST(StreamRing, ThatShrinksKeepsTheLastBytes) {
+  for (std::size_t said = 0; said < 40; ++said) {
+    for (std::size_t capacity = 1; capacity < 20; ++capacity) {
+      StreamRing ring(16);
+      std::string whole;
+      const auto say = [&](std::size_t bytes) {
+        for (; bytes > 0; --bytes) {
+          whole += static_cast<char>('a' + whole.size() % 26);
+          ring.append(whole.substr(whole.size() - 1));
+        }
+      };
+      say(said);
+      ring.shrink(capacity);
+      const std::size_t most = std::min<std::size_t>(capacity, 16);
+      for (int i = 0; i < 40; ++i, say(1)) {
+        ASSERT_EQ(ring.end(), whole.size());
+        ASSERT_EQ(all_of(ring), whole.substr(whole.size() - std::min(most, whole.size())));
+      }
+    }
+  }
 }
 
 TEST(StreamRing, HasTheSameBytesAsTheWholeStream) {
