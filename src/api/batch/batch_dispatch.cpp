@@ -90,8 +90,10 @@ void BatchRunner::wake_at(TimePoint time) {
 }
 
 // Of one tenant the batch that was made first; null: none has a line that can begin.
-BatchRunPtr BatchRunner::startable(const Turn& turn, TimePoint now) {
+BatchRunPtr BatchRunner::startable(std::uint64_t owner, const Turn& turn, TimePoint now) const {
   if (turn.running >= turn.running_max) return nullptr;
+  // Its results would take the room of the others' files, and with that their lines, until they expire.
+  if (frontend_.keys.tenants() > 1 && store_.is_over_share(owner)) return nullptr;
   const auto found = std::ranges::find_if(turn.runs, [&](const BatchRunPtr& run) {
     return !run->stopping && !run->write_fails && !run->ready.empty() && run->paused_until <= now;
   });
@@ -106,7 +108,7 @@ bool BatchRunner::start_next() {
   BatchRunPtr run;
   for (auto& [owner, turn] : turns_) {
     if (best != nullptr && std::pair(best->running, best->served) <= std::pair(turn.running, turn.served)) continue;
-    BatchRunPtr first = startable(turn, now);
+    BatchRunPtr first = startable(owner, turn, now);
     if (!first) continue;
     best = &turn;
     run = std::move(first);

@@ -6,7 +6,8 @@
 // server refuses because it is busy are put back, and their batch pauses.
 //
 // bounded: so many lines run at once as there are slots, or as the operator says; of one tenant half of what it may
-// have in flight. Of each batch a few lines are read ahead. While results cannot be written no further lines begin.
+// have in flight. Of each batch a few lines are read ahead. While results cannot be written no further lines begin, and
+// none of a tenant that has its share of the folder beside others.
 #pragma once
 
 #include <cstddef>
@@ -78,7 +79,7 @@ class BatchRunner {
 
   void pump();
   bool start_next();
-  static BatchRunPtr startable(const Turn& turn, TimePoint now);
+  BatchRunPtr startable(std::uint64_t owner, const Turn& turn, TimePoint now) const;
   std::size_t lines_of(std::uint64_t owner) const;
   void wake_at(TimePoint time);
   net::Awaitable<void> read_more(BatchRunPtr run);

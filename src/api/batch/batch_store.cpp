@@ -50,6 +50,11 @@ void BatchStore::charge(std::uint64_t owner, std::int64_t bytes) {
   if (bytes < 0 && on_room_) on_room_();
 }
 
+bool BatchStore::is_over_share(std::uint64_t owner) const {
+  const auto shelf = shelves_.find(owner);
+  return shelf != shelves_.end() && shelf->second.bytes > kSizeLimit<"batch_tenant_bytes">;
+}
+
 void BatchStore::load() {
   const std::vector<std::string> names = folder_->names();
   for (const std::string& name : names) {

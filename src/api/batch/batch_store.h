@@ -71,6 +71,8 @@ class BatchStore {
   void charge_results(std::uint64_t owner, std::int64_t bytes) { charge(owner, 2 * bytes); }
   std::uint64_t next_serial() { return ++serial_; }
   bool is_full() const { return used_ > disk_max_; }
+  // Whether this tenant has more than it may have beside others.
+  bool is_over_share(std::uint64_t owner) const;
   // Files and batches whose time is over. `known` says whether this owner may still come and delete them; for one who
   // may not, it is over when that has been so for as long as an ended batch is kept, as far as this process has seen.
   net::Awaitable<void> forget_old(std::function<bool(std::uint64_t owner)> known);

@@ -1,4 +1,4 @@
-// Files and batches on disk: when they go by themselves.
+// Files and batches on disk: when they go by themselves, and how much a tenant has.
 #include "api/batch/batch_store.h"
 
 #include <cstdlib>
@@ -106,6 +106,23 @@ TEST_F(BatchStoreTest, ABatchThatRunsKeepsItsFile) {
   end_job(kGone);
   sweep(30, true);
   EXPECT_EQ(files(kGone) + jobs(kGone), 0u);
+}
+
+TEST_F(BatchStoreTest, ResultsCountForTheShareOfTheirTenantAlone) {
+  constexpr std::int64_t kHalf = kCountLimit<"batch_tenant_bytes"> / 2;
+  int woken = 0;
+  store_->on_room([&woken] { ++woken; });
+  const std::int64_t input = static_cast<std::int64_t>(store_->files_of(kGone).front()->bytes);
+  store_->charge_results(kGone, kHalf - input);
+  EXPECT_FALSE(store_->is_over_share(kGone));
+  store_->charge_results(kGone, input);
+  EXPECT_TRUE(store_->is_over_share(kGone)) << "they count twice, beside what was uploaded";
+  EXPECT_FALSE(store_->is_over_share(kThere));
+  EXPECT_FALSE(store_->is_over_share(kGone + kThere)) << "a tenant that has nothing";
+  EXPECT_EQ(woken, 0);
+  store_->charge_results(kGone, -input);
+  EXPECT_FALSE(store_->is_over_share(kGone));
+  EXPECT_EQ(woken, 1) << "lines that wait for room may begin";
 }
 
 TEST_F(BatchStoreTest, AKeyThatComesBackStartsTheMonthAgain) {
