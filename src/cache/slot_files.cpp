@@ -15,9 +15,13 @@ namespace {
 
 constexpr std::size_t kNameMax = kSizeLimit<"slot_name_bytes">;
 
+constexpr std::uint64_t kShare = 4;  // a fourth of all for each tenant that is not alone
+
 // <tenant, 16 hexadecimal digits>-<name>
+constexpr std::size_t kTenantDigits = 16;
+
 std::string file_name(std::uint64_t tenant, const std::string& name) {
-  std::string out(16, '0');
+  std::string out(kTenantDigits, '0');
   for (std::size_t i = out.size(); i-- > 0; tenant >>= 4) out[i] = "0123456789abcdef"[tenant & 15];
   return out.append("-").append(name);
 }
@@ -77,30 +81,52 @@ std::unique_ptr<SlotFiles> SlotFiles::hand_over(const ModelIdentity& identity) {
   return std::make_unique<SlotFiles>(SlotFiles(folder_.again(), identity, bytes_max_));
 }
 
-std::uint64_t SlotFiles::bytes_beside(const std::string& file) const {
-  std::uint64_t bytes = 0;
+SlotFiles::Bytes SlotFiles::bytes_beside(const std::string& file) const {
+  const std::string_view tenant = std::string_view(file).substr(0, kTenantDigits + 1);
+  Bytes bytes;
   for (const std::string& name : folder_.names()) {
     struct stat status {};
-    if (name == file || ::fstatat(folder_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (S_ISREG(status.st_mode)) bytes += static_cast<std::uint64_t>(status.st_size);
+    if (::fstatat(folder_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (!S_ISREG(status.st_mode)) continue;
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    if (name == file) {
+      bytes.former = size;
+      continue;
+    }
+    bytes.all += size;
+    if (name.starts_with(tenant)) bytes.own += size;
   }
   return bytes;
 }
 
-Result<std::uint64_t> SlotFiles::save(const std::string& name, LastingKey key, std::span<const Token> tokens,
+Result<void> SlotFiles::has_room(const std::string& file, std::uint64_t bytes, bool alone) const {
+  const Bytes beside = bytes_beside(file);
+  const std::uint64_t share = alone ? bytes_max_ : bytes_max_ / kShare;
+  const bool grows = bytes > beside.former;
+  std::string allowed;
+  if (bytes > bytes_max_ || beside.all > bytes_max_ - bytes) {
+    allowed = "all of it may have " + std::to_string(bytes_max_) + " (--slot-save-mib)";
+  } else if (grows && (bytes > share || beside.own > share - bytes)) {
+    allowed = "your files may have " + std::to_string(share) +
+              " together, a fourth of --slot-save-mib, since there are other users";
+  } else {
+    return {};
+  }
+  return Error{ErrorCode::too_large,
+               "there is no room for " + std::to_string(bytes) + " bytes in the folder for slots: " + allowed +
+                   "; overwrite a file, or have some removed",
+               "filename"};
+}
+
+Result<std::uint64_t> SlotFiles::save(const std::string& name, SlotFileOwner owner, std::span<const Token> tokens,
                                       const KvSnapshot& kv) {
   const UseGate::Pass pass(*gate_);
   if (!pass) return handed_over();
-  const std::string file = file_name(key.tenant, name);
+  const std::string file = file_name(owner.key.tenant, name);
   const std::uint64_t bytes = snapshot_file_bytes(tokens.size(), kv.size());
-  if (bytes > bytes_max_ || bytes_beside(file) > bytes_max_ - bytes) {
-    return Error{ErrorCode::too_large,
-                 "there is no room for " + std::to_string(bytes) +
-                     " bytes in the folder for slots: all of it may have " + std::to_string(bytes_max_) +
-                     " (--slot-save-mib); overwrite a file, or have some removed",
-                 "filename"};
-  }
-  if (auto written = write_snapshot(folder_.get(), file, identity_, key, tokens, kv); !written) return written.error();
+  if (auto room = has_room(file, bytes, owner.alone); !room) return room.error();
+  auto written = write_snapshot(folder_.get(), file, identity_, owner.key, tokens, kv);
+  if (!written) return written.error();
   return bytes;
 }
 

@@ -2,7 +2,7 @@
 // the server alone (0700) and is locked against other processes; each file is one snapshot (cache/snapshot_file.h),
 // bound to model, context and tenant. Names of different tenants never meet: a file's name begins with its tenant's.
 // Opened at start; then one thread at a time. Invariant: all files together are at most `bytes` once this has written,
-// and what is there already counts.
+// and what is there already counts. Where there are several tenants, no file makes one's have more than a fourth of it.
 //
 // Errors of restore() are those of cache/snapshot_file.h; conflict also when the file is of another tenant.
 #pragma once
@@ -26,6 +26,12 @@ namespace chasqui {
 // name. The error names the field `filename`.
 Result<void> check_slot_file_name(std::string_view name);
 
+// Whose a file is, and for which model's adapters.
+struct SlotFileOwner {
+  LastingKey key;
+  bool alone = false;  // there is no other tenant to be protected from this one
+};
+
 class SlotFiles {
  public:
   // `bytes`: of all files together. Errors as of PrivateFolder. Removes what an end in the middle of a write has left
@@ -37,9 +43,10 @@ class SlotFiles {
   // on. Once; not on the loop.
   std::unique_ptr<SlotFiles> hand_over(const ModelIdentity& identity);
 
-  // Returns the bytes of the file, which is on disk then. too_large when there is no room for it.
+  // Returns the bytes of the file, which is on disk then. too_large when there is no room for it; one that takes the
+  // place of a file as large needs none in its tenant's share, which may have been all when the tenant was alone.
   // REQUIRES: check_slot_file_name(name), there are as many tokens as the snapshot has, and there are some
-  Result<std::uint64_t> save(const std::string& name, LastingKey key, std::span<const Token> tokens,
+  Result<std::uint64_t> save(const std::string& name, SlotFileOwner owner, std::span<const Token> tokens,
                              const KvSnapshot& kv);
   // REQUIRES: check_slot_file_name(name)
   Result<LoadedSnapshot> restore(const std::string& name, std::uint64_t tenant, const SnapshotLimits& limits) const;
@@ -50,8 +57,14 @@ class SlotFiles {
   SlotFiles(PrivateFolder folder, const ModelIdentity& identity, std::uint64_t bytes)
       : folder_(std::move(folder)), identity_(identity), bytes_max_(bytes), gate_(std::make_unique<UseGate>()) {}
 
-  // Of all files but this one.
-  std::uint64_t bytes_beside(const std::string& file) const;
+  // What is on disk, also from an earlier process.
+  struct Bytes {
+    std::uint64_t former = 0;  // of the file that would be overwritten
+    std::uint64_t own = 0;     // of all others of its tenant
+    std::uint64_t all = 0;     // … of all tenants
+  };
+  Bytes bytes_beside(const std::string& file) const;
+  Result<void> has_room(const std::string& file, std::uint64_t bytes, bool alone) const;
 
   PrivateFolder folder_;
   ModelIdentity identity_;

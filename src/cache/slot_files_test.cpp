@@ -18,8 +18,8 @@ class SlotFilesTest : public testing::Test {
     return opened ? std::move(*opened) : nullptr;
   }
   static Result<std::uint64_t> save(SlotFiles& files, const std::string& name, TokenCount tokens = 10,
-                                    LastingKey key = kAlice) {
-    return files.save(name, key, test_prompt(tokens, 3), *fake_kv(tokens, 100, 3));
+                                    LastingKey key = kAlice, bool alone = true) {
+    return files.save(name, {key, alone}, test_prompt(tokens, 3), *fake_kv(tokens, 100, 3));
   }
   static ErrorCode refusal(const SlotFiles& files, const std::string& name, std::uint64_t tenant = 5) {
     const auto loaded = files.restore(name, tenant, {});
@@ -88,6 +88,37 @@ TEST_F(SlotFilesTest, StaysUnderItsLimitAndLetsFilesBeOverwritten) {
   const auto smaller = open(each - 1);
   EXPECT_FALSE(save(*smaller, "one").has_value());
   EXPECT_TRUE(smaller->restore("one", 5, {}).has_value()) << "what could not be written has changed nothing";
+}
+
+TEST_F(SlotFilesTest, LeavesOtherTenantsTheirRoomAlsoWhenItIsOpenedAgain) {
+  const std::uint64_t each = snapshot_file_bytes(10, 100);
+  const LastingKey bob{6, 7};
+  {
+    const auto files = open(8 * each);
+    ASSERT_TRUE(save(*files, "one", 10, kAlice, false).has_value());
+    ASSERT_TRUE(save(*files, "two", 10, kAlice, false).has_value());
+    const auto third = save(*files, "three", 10, kAlice, false);
+    ASSERT_FALSE(third.has_value());
+    EXPECT_EQ(third.error().code, ErrorCode::too_large);
+    EXPECT_EQ(third.error().field, "filename");
+    EXPECT_NE(third.error().message.find("may have " + std::to_string(2 * each)), std::string::npos);
+    EXPECT_TRUE(save(*files, "two", 10, kAlice, false).has_value());
+  }
+  const auto files = open(8 * each);
+  EXPECT_FALSE(save(*files, "three", 10, kAlice, false).has_value());
+  EXPECT_TRUE(save(*files, "one", 10, bob, false).has_value());
+  EXPECT_TRUE(save(*files, "two", 10, bob, false).has_value());
+  EXPECT_FALSE(save(*files, "three", 10, bob, false).has_value());
+}
+
+TEST_F(SlotFilesTest, FilesOfATenantThatWasAloneMayBeOverwrittenByOnesAsLarge) {
+  const std::uint64_t each = snapshot_file_bytes(10, 100);
+  const auto files = open(4 * each);
+  for (const char* const name : {"one", "two", "three"}) ASSERT_TRUE(save(*files, name).has_value());
+  EXPECT_TRUE(save(*files, "one", 10, kAlice, false).has_value());
+  EXPECT_FALSE(save(*files, "one", 11, kAlice, false).has_value());
+  EXPECT_FALSE(save(*files, "four", 10, kAlice, false).has_value());
+  EXPECT_TRUE(save(*files, "four").has_value()) << "it has all while there are no others";
 }
 
 TEST_F(SlotFilesTest, RemovesWhatAnEndInTheMiddleOfAWriteHasLeft) {

@@ -26,7 +26,7 @@ Error refusal(const std::string& filename, Error error) {
 
 }  // namespace
 
-Result<SlotTransfer> SlotStore::save(SlotId slot, const Tenant& tenant, const std::string& filename) {
+Result<SlotTransfer> SlotStore::save(SlotId slot, const Tenant& tenant, const std::string& filename, bool alone) {
   if (auto good = check_slot_file_name(filename); !good) return good.error();
   const auto name = lasting_name(tenant);
   if (!name) return nameless();
@@ -36,7 +36,7 @@ Result<SlotTransfer> SlotStore::save(SlotId slot, const Tenant& tenant, const st
                                         " is in memory: it was never used, or what it had has made room for others");
   }
   const TimePoint started = clock_.now();
-  const auto written = files_->save(filename, {*name, copy.adapters}, copy.tokens, *copy.kv);
+  const auto written = files_->save(filename, {{*name, copy.adapters}, alone}, copy.tokens, *copy.kv);
   if (!written) {
     log_warning("a slot could not be saved", {{"folder", files_->path()}, {"reason", written.error().message}});
     return written.error();

@@ -30,8 +30,8 @@ class SlotStore {
   static Result<void> check_name(std::string_view filename) { return check_slot_file_name(filename); }
 
   // What the tenant's latest sequence in this slot has left. invalid_request for a name that check_name() refuses, and
-  // when nothing is left; too_large when there is no room for the file.
-  Result<SlotTransfer> save(SlotId slot, const Tenant& tenant, const std::string& filename);
+  // when nothing is left; too_large when there is no room for the file. `alone` as in SlotFileOwner.
+  Result<SlotTransfer> save(SlotId slot, const Tenant& tenant, const std::string& filename, bool alone);
   // invalid_request for whatever is wrong with the file, which then costs nothing but having been looked at.
   Result<SlotTransfer> restore(SlotId slot, const Tenant& tenant, const std::string& filename);
 

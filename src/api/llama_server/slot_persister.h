@@ -26,7 +26,7 @@ class SlotPersister {
   SlotPersister(std::shared_ptr<SlotFiles> files, Engine& engine, const Clock& clock, net::EventLoop& loop);
 
   // As SlotStore; overloaded when many are waiting.
-  net::Awaitable<Result<SlotTransfer>> save(SlotId slot, Tenant tenant, std::string filename);
+  net::Awaitable<Result<SlotTransfer>> save(SlotId slot, Tenant tenant, std::string filename, bool alone);
   net::Awaitable<Result<SlotTransfer>> restore(SlotId slot, Tenant tenant, std::string filename);
 
   const SlotMetrics& metrics() const { return metrics_; }

@@ -120,8 +120,9 @@ Handled transfer(Call call, std::int32_t id, bool save) {
   auto read = [body = std::move(call.body)] { return read_filename(body); };
   Result<std::string> filename = co_await call.frontend.offload.run(std::move(read), std::move(terms));
   if (!filename) co_return filename.error();
+  const bool alone = call.frontend.keys.tenants() <= 1;
   net::Awaitable<Result<SlotTransfer>> working =
-      save ? slots.save(SlotId{id}, tenant, *filename) : slots.restore(SlotId{id}, tenant, *filename);
+      save ? slots.save(SlotId{id}, tenant, *filename, alone) : slots.restore(SlotId{id}, tenant, *filename);
   Result<SlotTransfer> done = co_await std::move(working);
   if (!done) co_return done.error();
   std::string body = transfer_body(id, *filename, save, *done);
