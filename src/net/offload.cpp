@@ -185,6 +185,8 @@ bool OffloadPool::submit(JobPtr job) {
   Line& line = line_of(terms.owner);
   line.bytes += terms.bytes;
   const TimePoint due = clock_.now() + terms.can_wait;
+  // A connection looks whether its client leaves from when it is first asked: not when the turn of the job has come.
+  if (terms.gone) terms.gone();
   (is_long ? line.lengthy : line.brief).emplace(due, std::move(job));
   hand_out();
   return true;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -169,6 +170,27 @@ TEST_F(OffloadTest, WhoLeftMakesRoomForOthers) {
   MetricsPage page;
   pool_->add_to(page);
   EXPECT_NE(page.render().find("chasqui_offload_dropped_total 2\n"), std::string::npos);
+}
+
+// A connection watches its client from when it is first asked. One that left while its job waited was believed to be
+// there when its turn came.
+TEST_F(OffloadTest, AsksForTheClientOfAJobWhenTheJobComes) {
+  start({.threads = 1});
+  Mailbox<int> word(10);
+  bool watched = false;
+  expected_ = 3;
+  loop_.spawn(hold(word), "test");
+  for (int i = 0; i < 2; ++i) {
+    OffloadTerms terms;
+    terms.gone = [&watched] { return std::exchange(watched, true); };
+    loop_.spawn(hold(word, std::move(terms)), "test");
+  }
+  loop_.post([&] {
+    EXPECT_TRUE(watched) << "while both wait";
+    word.close();
+  });
+  loop_.run();
+  EXPECT_EQ(outcomes_, "ran unavailable unavailable ");
 }
 
 TEST_F(OffloadTest, WhoCanWaitLetsOthersPass) {

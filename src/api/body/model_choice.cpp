@@ -42,13 +42,15 @@ Result<Wish> read_wish(const std::string& body, bool names_count) {
 }  // namespace
 
 net::Awaitable<Result<ModelChoice>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
-                                                 std::string& body, const ModelEntry& otherwise) {
+                                                 std::string& body, const ModelEntry& otherwise,
+                                                 std::function<bool()> gone) {
   const bool looks = models.reads_names() || models.may_wait();
   if (!looks || body.empty()) co_return ModelChoice{&otherwise};
   // Owned by the job as well: the client may leave, and its request end, while the pool still reads.
   const auto owned = std::make_shared<std::string>(std::move(body));
   auto work = [owned, names_count = models.has_choice()] { return read_wish(*owned, names_count); };
   net::OffloadTerms terms = reading_terms(caller, *owned);
+  terms.gone = std::move(gone);
   Result<Wish> wish = co_await frontend.offload.run(std::move(work), std::move(terms));
   if (!wish) co_return wish.error();
   body = std::move(*owned);

@@ -2,6 +2,7 @@
 // body is parsed for its `model` in the offload pool, since a large one would hold the loop. Loop thread.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "api/core/frontend.h"
@@ -19,7 +20,9 @@ struct ModelChoice {
 
 // Of a request with a body, which is back in `body` afterwards; `otherwise` where it names none. The errors: no such
 // model, no JSON.
+// `gone`: the client has left. Loop thread.
 net::Awaitable<Result<ModelChoice>> choose_model(const ModelTable& models, Frontend& frontend, Caller caller,
-                                                 std::string& body, const ModelEntry& otherwise);
+                                                 std::string& body, const ModelEntry& otherwise,
+                                                 std::function<bool()> gone);
 
 }  // namespace chasqui

@@ -1,5 +1,6 @@
 #include "api/frames/frame_channel.h"
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -103,6 +104,7 @@ net::Awaitable<FrameHead> FrameChannel::read_head_in_pool(std::string& body) {
   for (;;) {
     auto work = [owned] { return read_frame_head(*owned); };
     net::OffloadTerms terms = reading_terms(caller_, *owned);
+    terms.gone = [this] { return connection_.gone(); };
     Result<FrameHead> head = co_await node_.frontend.offload.run(std::move(work), std::move(terms));
     if (head) {
       body = std::move(*owned);
@@ -239,7 +241,9 @@ net::Awaitable<Result<ServedModel*>> FrameChannel::model_of(const FrameHead& hea
     }
   }
   const ModelEntry& otherwise = models.entry_of(models.first());
-  const Result<ModelChoice> choice = co_await choose_model(models, node_.frontend, caller_, body, otherwise);
+  std::function<bool()> gone = [this] { return connection_.gone(); };
+  const Result<ModelChoice> choice =
+      co_await choose_model(models, node_.frontend, caller_, body, otherwise, std::move(gone));
   if (!choice) co_return choice.error();
   if (choice->entry->served != nullptr && !computes) co_return choice->entry->served;
   ModelWait wait{[this] { return connection_.gone(); }};
@@ -264,6 +268,7 @@ net::Awaitable<Result<Answer>> FrameChannel::prepare(ServedModel& served, const 
     if (!brought) co_return brought.error();
   }
   net::OffloadTerms terms = reading_terms(caller_, body);
+  terms.gone = [this] { return connection_.gone(); };
   auto work = [&served, caller = caller_, read = head.chat ? &prepare_chat : &prepare_completion,
                body = std::move(body)] { return read(served, caller, body); };
   Result<Answer> answer = co_await node_.frontend.offload.run(std::move(work), std::move(terms));

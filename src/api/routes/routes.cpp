@@ -125,7 +125,9 @@ net::Awaitable<Result<ModelChoice>> choice_of(Node& node, const Route& route, Ca
   const ModelEntry& otherwise = **entry;
   if (body.empty()) co_return ModelChoice{&otherwise};
   const std::uint32_t tenant = caller.tenant.id;
-  Result<ModelChoice> choice = co_await choose_model(node.models, node.frontend, std::move(caller), body, otherwise);
+  std::function<bool()> gone = [&exchange] { return exchange.client_gone(); };
+  Result<ModelChoice> choice =
+      co_await choose_model(node.models, node.frontend, std::move(caller), body, otherwise, std::move(gone));
   if (choice && !choice->previous.empty() && goes_on_with_responses(route)) {
     const ServedModel* const owner = model_of_response(node.models, tenant, choice->previous);
     if (owner != nullptr) choice->entry = &node.models.entry_of(*owner);
