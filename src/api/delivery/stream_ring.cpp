@@ -30,7 +30,7 @@ void StreamRing::shrink(std::size_t capacity) {
     last.reserve(capacity);
     copy(end_ - capacity, capacity, last);
     const auto at = static_cast<std::ptrdiff_t>(end_ % capacity);  // of the first of them
-    std::ranges::rotate(last, last.end() - at);
+    std::rotate(last.begin(), last.end() - at, last.end());
     bytes_ = std::move(last);
   }
   capacity_ = capacity;
