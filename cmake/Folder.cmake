@@ -83,6 +83,8 @@ function(chasqui_folder name)
     target_compile_options(test_${name} PRIVATE ${CHASQUI_WARNINGS} ${CHASQUI_SOON})
     if(CHASQUI_UNITY)
       target_precompile_headers(test_${name} PRIVATE <gtest/gtest.h>)
+      set_target_properties(test_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+      target_compile_options(test_${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
     endif()
     target_link_libraries(test_${name} PRIVATE chasqui_${name} GTest::gtest GTest::gtest_main)
     target_compile_definitions(test_${name} PRIVATE

@@ -7,7 +7,7 @@
 namespace chasqui {
 namespace {
 
-std::map<std::string, std::vector<std::string>> read(std::string_view text) {
+std::map<std::string, std::vector<std::string>> values_of(std::string_view text) {
   std::map<std::string, std::vector<std::string>> out;
   auto items = read_toml(text, "serve");
   EXPECT_TRUE(items.has_value()) << items.error().message;
@@ -17,7 +17,7 @@ std::map<std::string, std::vector<std::string>> read(std::string_view text) {
 }
 
 TEST(TomlFile, ValuesComeAsIfTheyHadBeenTyped) {
-  const auto items = read("a = 3 # three\nb = \"x # \\\"y\\\"\"\nc = true\nd = [1, 2.5, 'z']\n[serve]\ne = -1\n");
+  const auto items = values_of("a = 3 # three\nb = \"x # \\\"y\\\"\"\nc = true\nd = [1, 2.5, 'z']\n[serve]\ne = -1\n");
   EXPECT_EQ(items.at("a"), (std::vector<std::string>{"3"}));
   EXPECT_EQ(items.at("b"), (std::vector<std::string>{"x # \"y\""}));
   EXPECT_EQ(items.at("c"), (std::vector<std::string>{"true"}));
@@ -26,10 +26,10 @@ TEST(TomlFile, ValuesComeAsIfTheyHadBeenTyped) {
 }
 
 TEST(TomlFile, MayBeginWithAByteOrderMark) {
-  EXPECT_EQ(read("\xef\xbb\xbfport = 3\n").at("port"), (std::vector<std::string>{"3"}));
+  EXPECT_EQ(values_of("\xef\xbb\xbfport = 3\n").at("port"), (std::vector<std::string>{"3"}));
 }
 
-TEST(TomlFile, AListMayBeEmpty) { EXPECT_TRUE(read("a = []\n").at("a").empty()); }
+TEST(TomlFile, AListMayBeEmpty) { EXPECT_TRUE(values_of("a = []\n").at("a").empty()); }
 
 TEST(TomlFile, WhatIsNoSettingIsRefusedByItsName) {
   for (const auto& [text, says] : std::map<std::string, std::string>{{"a = \n", "line 1"},

@@ -14,7 +14,7 @@ namespace {
 using BlockTokens = std::vector<Token>;
 using Insertion = PrefixCache::Insertion;
 
-constexpr PrefixKey kKey{1, 0};
+constexpr PrefixKey kBlockKey{1, 0};
 constexpr TokenCount kBlock = 4;
 constexpr std::size_t kEach = 10;  // bytes of a token
 
@@ -32,7 +32,7 @@ class PrefixCacheBlocks : public testing::Test {
  protected:
   Insertion insert(PrefixCache& cache, const BlockTokens& tokens) {
     now_ += seconds(1);
-    const Insertion done = cache.insert(kKey, tokens, in_blocks(tokens), milliseconds(tokens.size()), now_);
+    const Insertion done = cache.insert(kBlockKey, tokens, in_blocks(tokens), milliseconds(tokens.size()), now_);
     EXPECT_TRUE(cache.consistent());
     return done;
   }
@@ -67,10 +67,10 @@ TEST_F(PrefixCacheBlocks, StayWhileOneSnapshotHasThem) {
   insert(cache, first);
   insert(cache, second);
   EXPECT_EQ(cache.bytes(), 800u);
-  cache.touch(cache.match(kKey, second, 60), now_ += seconds(1));
+  cache.touch(cache.match(kBlockKey, second, 60), now_ += seconds(1));
   EXPECT_EQ(insert(cache, counting_from(40, 9'000)), Insertion::stored);
   EXPECT_EQ(cache.stats().evictions, 1u) << "one of them frees 200 bytes, which is enough";
-  EXPECT_EQ(cache.match(kKey, second, 60).length, 60);
+  EXPECT_EQ(cache.match(kBlockKey, second, 60).length, 60);
   EXPECT_EQ(cache.bytes(), 1'000u);
 }
 
@@ -87,8 +87,8 @@ TEST_F(PrefixCacheBlocks, ThatAreLeasedCountUntilTheLeaseEnds) {
   PrefixCache cache({.bytes = 1'000});
   insert(cache, with_end(40, 20, 500));
   insert(cache, with_end(40, 20, 600));
-  KvSnapshotPtr lease = cache.match(kKey, with_end(40, 20, 500), 60).snapshot;
-  EXPECT_EQ(cache.erase_tenant(kKey.tenant), 2u);
+  KvSnapshotPtr lease = cache.match(kBlockKey, with_end(40, 20, 500), 60).snapshot;
+  EXPECT_EQ(cache.erase_tenant(kBlockKey.tenant), 2u);
   EXPECT_EQ(cache.bytes(), 600u) << "what the lease has, and no more";
   EXPECT_EQ(insert(cache, with_end(40, 8, 500)), Insertion::refused) << "480 bytes of other blocks";
   lease.reset();
@@ -107,7 +107,7 @@ class PrefixCacheFrees : public testing::Test {
     const BlockTokens tokens = counting_from(blocks * kBlock, from);
     const auto kv = KvSnapshot::hollow(blocks * 16 * kMiB, static_cast<TokenCount>(tokens.size()), kBlock);
     for (const KvBlockPtr& block : kv->blocks()) blocks_.push_back(block);
-    EXPECT_EQ(cache_.insert(kKey, tokens, kv, seconds(1), now_ += seconds(1)), Insertion::stored);
+    EXPECT_EQ(cache_.insert(kBlockKey, tokens, kv, seconds(1), now_ += seconds(1)), Insertion::stored);
   }
   // Bytes of all that was ever inserted.
   std::size_t resident() const {
@@ -122,7 +122,7 @@ class PrefixCacheFrees : public testing::Test {
 
 TEST_F(PrefixCacheFrees, WhatIsErasedAPartInEachStep) {
   insert(60, 0);
-  EXPECT_EQ(cache_.erase_tenant(kKey.tenant), 1u);
+  EXPECT_EQ(cache_.erase_tenant(kBlockKey.tenant), 1u);
   EXPECT_EQ(cache_.bytes(), 0u) << "all of it is room";
   int steps = 0;
   for (std::size_t left = 960 * kMiB; left > 0; ++steps) {
@@ -138,7 +138,7 @@ TEST_F(PrefixCacheFrees, WhatIsErasedAPartInEachStep) {
 
 TEST_F(PrefixCacheFrees, SoonerOnlyWhatIsInTheWay) {
   insert(60, 0);
-  cache_.erase_tenant(kKey.tenant);
+  cache_.erase_tenant(kBlockKey.tenant);
   ASSERT_EQ(resident(), 896 * kMiB);
   insert(20, 1000);
   EXPECT_EQ(resident(), 1024 * kMiB) << "never more than the limit, and no less than there is room for";
@@ -155,8 +155,8 @@ TEST_F(PrefixCacheFrees, OfALargeEntryThatIsEvictedWhatASmallOneNeeds) {
 
 TEST_F(PrefixCacheFrees, NothingThatIsStillLeased) {
   insert(60, 0);
-  KvSnapshotPtr lease = cache_.match(kKey, counting_from(240, 0), INT32_MAX).snapshot;
-  cache_.erase_tenant(kKey.tenant);
+  KvSnapshotPtr lease = cache_.match(kBlockKey, counting_from(240, 0), INT32_MAX).snapshot;
+  cache_.erase_tenant(kBlockKey.tenant);
   for (int i = 0; i < 20; ++i) cache_.free_some();
   EXPECT_EQ(resident(), 960 * kMiB);
   EXPECT_EQ(cache_.bytes(), 960 * kMiB);
@@ -177,7 +177,7 @@ TEST_F(PrefixCacheBlocks, AreCountedExactlyWhateverHappens) {
       BlockTokens tokens(1 + random() % 30);
       const Token alphabet = random() % 3 == 0 ? 2 : 1;
       for (Token& token : tokens) token = random() % 8 == 0 ? static_cast<Token>(random() % 2) * alphabet : 0;
-      PrefixCache::Match match = cache.match(kKey, tokens, INT32_MAX);
+      PrefixCache::Match match = cache.match(kBlockKey, tokens, INT32_MAX);
       if (random() % 2 == 0) cache.touch(match, now_);
       if (hand_over) match.snapshot.reset();  // what is handed over is the taker's to count
       if (!hand_over && random() % 8 == 0 && match.length > 0 && leases.size() < 3) leases.push_back(match.snapshot);

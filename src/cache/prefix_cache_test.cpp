@@ -1,8 +1,8 @@
 #include "cache/prefix_cache.h"
 
-#include <numeric>
-
 #include <gtest/gtest.h>
+
+#include "core/fake_tokens.h"
 
 namespace chasqui {
 namespace {
@@ -13,17 +13,6 @@ using Insertion = PrefixCache::Insertion;
 constexpr PrefixKey kKey{1, 0};
 constexpr TokenCount kAll = INT32_MAX;
 constexpr TimePoint kStart{};
-
-Tokens counting(std::size_t size, Token from = 0) {
-  Tokens tokens(size);
-  std::iota(tokens.begin(), tokens.end(), from);
-  return tokens;
-}
-
-Tokens with(Tokens tokens, std::initializer_list<Token> more) {
-  tokens.insert(tokens.end(), more);
-  return tokens;
-}
 
 KvSnapshotPtr snapshot_of(const Tokens& tokens, std::size_t bytes_per_token = 10) {
   return std::make_shared<const KvSnapshot>(tokens.size() * bytes_per_token, static_cast<TokenCount>(tokens.size()));

@@ -1,9 +1,8 @@
 // What the prefix cache does for the tier below it.
-#include <numeric>
-
 #include <gtest/gtest.h>
 
 #include "cache/prefix_cache.h"
+#include "core/fake_tokens.h"
 
 namespace chasqui {
 namespace {
@@ -11,33 +10,27 @@ namespace {
 using Tokens = std::vector<Token>;
 using Insertion = PrefixCache::Insertion;
 
-constexpr PrefixKey kKey{1, 0};
-
-Tokens counting(std::size_t size, Token from = 0) {
-  Tokens tokens(size);
-  std::iota(tokens.begin(), tokens.end(), from);
-  return tokens;
-}
+constexpr PrefixKey kTierKey{1, 0};
 
 class HandOverTest : public testing::Test {
  protected:
   Insertion insert(PrefixCache& cache, const Tokens& tokens) {
     now_ += seconds(1);
     auto snapshot = std::make_shared<const KvSnapshot>(tokens.size() * 10, static_cast<TokenCount>(tokens.size()));
-    const Insertion done = cache.insert(kKey, tokens, std::move(snapshot), milliseconds(tokens.size()), now_);
+    const Insertion done = cache.insert(kTierKey, tokens, std::move(snapshot), milliseconds(tokens.size()), now_);
     EXPECT_TRUE(cache.consistent());
     return done;
   }
   void use(PrefixCache& cache, const Tokens& tokens) {
     now_ += seconds(1);
-    cache.touch(cache.match(kKey, tokens, INT32_MAX), now_);
+    cache.touch(cache.match(kTierKey, tokens, INT32_MAX), now_);
   }
   static std::vector<Tokens> evicted(PrefixCache& cache) {
     std::vector<PrefixCache::Kept> kept;
     cache.take_evicted(kept);
     std::vector<Tokens> tokens;
     for (const PrefixCache::Kept& entry : kept) {
-      EXPECT_EQ(entry.key, kKey);
+      EXPECT_EQ(entry.key, kTierKey);
       EXPECT_TRUE(entry.snapshot && std::cmp_equal(entry.snapshot->tokens(), entry.tokens.size()));
       tokens.push_back(entry.tokens);
     }

@@ -2,27 +2,17 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <random>
 #include <set>
 
 #include <gtest/gtest.h>
 
+#include "core/fake_tokens.h"
+
 namespace chasqui {
 namespace {
 
 using Tokens = std::vector<Token>;
-
-Tokens counting(std::size_t size, Token from = 0) {
-  Tokens tokens(size);
-  std::iota(tokens.begin(), tokens.end(), from);
-  return tokens;
-}
-
-Tokens with(Tokens tokens, std::initializer_list<Token> more) {
-  tokens.insert(tokens.end(), more);
-  return tokens;
-}
 
 constexpr EntryId kA{1}, kB{2}, kC{3};
 

@@ -17,7 +17,7 @@ namespace chasqui {
 namespace {
 
 constexpr std::uint64_t kFile = 7;
-constexpr LastingKey kKey{1, 2};
+constexpr LastingKey kCrashKey{1, 2};
 constexpr int kRounds = 200;
 
 // The n-th state: tokens, KV and their sizes say which it is.
@@ -38,7 +38,7 @@ std::unique_ptr<SnapshotFolder> open(const FakeFolder& folder) {
 [[noreturn]] void write_for_ever(const FakeFolder& folder, std::uint32_t first, int acknowledge) {
   const auto snapshots = open(folder);
   for (std::uint32_t state = first;; ++state) {
-    CHECK(snapshots->write(kFile, kKey, tokens_of(state), *kv_of(state)).has_value());
+    CHECK(snapshots->write(kFile, kCrashKey, tokens_of(state), *kv_of(state)).has_value());
     CHECK(::write(acknowledge, &state, sizeof state) == sizeof state);
   }
 }

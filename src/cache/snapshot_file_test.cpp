@@ -18,7 +18,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr LastingKey kKey{0x1122334455667788, 7};
+constexpr LastingKey kFileKey{0x1122334455667788, 7};
 constexpr std::size_t kHeadBytes = 104;
 const std::string kName = "snapshot";
 
@@ -28,7 +28,7 @@ class SnapshotFile : public testing::Test {
   void write(TokenCount tokens = 20, std::size_t kv_bytes = 300) {
     tokens_ = test_prompt(tokens);
     kv_ = fake_kv(tokens, kv_bytes);
-    ASSERT_TRUE(write_snapshot(folder_.fd(), kName, fake_identity(), kKey, tokens_, *kv_).has_value());
+    ASSERT_TRUE(write_snapshot(folder_.fd(), kName, fake_identity(), kFileKey, tokens_, *kv_).has_value());
   }
   Result<LoadedSnapshot> read(const SnapshotLimits& limits = {}) const {
     return read_snapshot(folder_.fd(), kName, fake_identity(), limits);
@@ -41,7 +41,7 @@ class SnapshotFile : public testing::Test {
   void expect_good() const {
     const auto loaded = read();
     ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
-    EXPECT_EQ(loaded->head.key, kKey);
+    EXPECT_EQ(loaded->head.key, kFileKey);
     EXPECT_EQ(loaded->head.tokens, tokens_);
     EXPECT_EQ(loaded->head.kv_bytes, kv_->bytes().size());
     EXPECT_EQ(loaded->kv->tokens(), kv_->tokens());
@@ -70,7 +70,7 @@ TEST_F(SnapshotFile, HasItsBlocksAgain) {
   for (std::size_t i = 0; i < kv->blocks().size(); ++i) {
     for (std::byte& byte : kv->writable(i)) byte = static_cast<std::byte>(next++);
   }
-  ASSERT_TRUE(write_snapshot(folder_.fd(), kName, fake_identity(), kKey, tokens_, *kv).has_value());
+  ASSERT_TRUE(write_snapshot(folder_.fd(), kName, fake_identity(), kFileKey, tokens_, *kv).has_value());
   const auto loaded = read();
   ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
   EXPECT_EQ(loaded->head.kv_bytes, 23u * 6);
@@ -89,7 +89,7 @@ TEST_F(SnapshotFile, TellsItsHeadWithoutTheKv) {
   folder_.put(kName, bytes);
   const auto head = read_snapshot_head(folder_.fd(), kName, fake_identity(), {});
   ASSERT_TRUE(head.has_value());
-  EXPECT_EQ(head->key, kKey);
+  EXPECT_EQ(head->key, kFileKey);
   EXPECT_EQ(head->tokens, tokens_);
   EXPECT_EQ(head->kv_bytes, 300u);
   EXPECT_EQ(refusal(), ErrorCode::invalid_request);
@@ -98,7 +98,7 @@ TEST_F(SnapshotFile, TellsItsHeadWithoutTheKv) {
 TEST_F(SnapshotFile, KeepsTokensThatAreNotOfAnyVocabulary) {
   tokens_ = {INT32_MIN, -1, 0, INT32_MAX};
   kv_ = fake_kv(4, 10);
-  ASSERT_TRUE(write_snapshot(folder_.fd(), kName, fake_identity(), kKey, tokens_, *kv_).has_value());
+  ASSERT_TRUE(write_snapshot(folder_.fd(), kName, fake_identity(), kFileKey, tokens_, *kv_).has_value());
   expect_good();
 }
 
@@ -278,7 +278,7 @@ TEST_F(SnapshotFile, StaysAsItWasWhenANewOneCannotBeWritten) {
   write();
   const Bytes before = folder_.bytes(kName);
   std::filesystem::create_directories(folder_ / (kName + ".part") / "in the way");
-  const auto written = write_snapshot(folder_.fd(), kName, fake_identity(), kKey, test_prompt(5), *fake_kv(5, 100));
+  const auto written = write_snapshot(folder_.fd(), kName, fake_identity(), kFileKey, test_prompt(5), *fake_kv(5, 100));
   ASSERT_FALSE(written.has_value());
   EXPECT_EQ(written.error().code, ErrorCode::unavailable);
   EXPECT_EQ(folder_.bytes(kName), before);
@@ -297,7 +297,8 @@ TEST_F(SnapshotFile, LeavesNothingOfAWriteThatFindsTheDiskFull) {
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
   const rlimit small{1000, limit.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  const auto written = write_snapshot(folder_.fd(), kName, fake_identity(), kKey, test_prompt(5), *fake_kv(5, 100'000));
+  const auto written =
+      write_snapshot(folder_.fd(), kName, fake_identity(), kFileKey, test_prompt(5), *fake_kv(5, 100'000));
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
   const timespec at_once{};
   ::sigtimedwait(&too_large, nullptr, &at_once);
@@ -310,7 +311,8 @@ TEST_F(SnapshotFile, LeavesNothingOfAWriteThatFindsTheDiskFull) {
 
 TEST_F(SnapshotFile, CannotBeWrittenWhereTheFolderHasGone) {
   std::filesystem::remove_all(folder_.path());
-  EXPECT_FALSE(write_snapshot(folder_.fd(), kName, fake_identity(), kKey, test_prompt(5), *fake_kv(5, 9)).has_value());
+  EXPECT_FALSE(
+      write_snapshot(folder_.fd(), kName, fake_identity(), kFileKey, test_prompt(5), *fake_kv(5, 9)).has_value());
 }
 
 // Files of one version stay readable: this one was written by the first, byte for byte.

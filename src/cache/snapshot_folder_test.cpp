@@ -9,7 +9,7 @@
 namespace chasqui {
 namespace {
 
-constexpr LastingKey kKey{5, 0};
+constexpr LastingKey kFolderKey{5, 0};
 
 class SnapshotFolderTest : public testing::Test {
  protected:
@@ -26,7 +26,8 @@ class SnapshotFolderTest : public testing::Test {
     return opened.error().code;
   }
   static void write(SnapshotFolder& folder, std::uint64_t number, TokenCount tokens = 10) {
-    EXPECT_TRUE(folder.write(number, kKey, test_prompt(tokens, number), *fake_kv(tokens, 100, number)).has_value());
+    EXPECT_TRUE(
+        folder.write(number, kFolderKey, test_prompt(tokens, number), *fake_kv(tokens, 100, number)).has_value());
   }
   static std::vector<std::uint64_t> numbers(const std::vector<FoundSnapshot>& found) {
     std::vector<std::uint64_t> numbers;
@@ -56,7 +57,7 @@ TEST_F(SnapshotFolderTest, HasWhatWasWrittenWhenItIsOpenedAgain) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].number, 3u);
   EXPECT_TRUE(found[0].usable);
-  EXPECT_EQ(found[0].key, kKey);
+  EXPECT_EQ(found[0].key, kFolderKey);
   EXPECT_EQ(found[0].tokens, test_prompt(12, 3));
   EXPECT_EQ(found[0].bytes, snapshot_file_bytes(12, 100));
   const auto loaded = again->read(3, {});
@@ -70,7 +71,7 @@ TEST_F(SnapshotFolderTest, IsEmptyForTheModelThatItIsHandedToAndOfNoUseToTheOneB
   const auto after = before->hand_over(ModelIdentity{});
   EXPECT_TRUE(after->scan({}).empty());
   write(*after, 3, 10);
-  EXPECT_FALSE(before->write(4, kKey, test_prompt(10, 4), *fake_kv(10, 100, 4)));
+  EXPECT_FALSE(before->write(4, kFolderKey, test_prompt(10, 4), *fake_kv(10, 100, 4)));
   EXPECT_FALSE(before->read(3, {}));
   EXPECT_TRUE(before->remove(3));
   EXPECT_TRUE(before->sync());

@@ -8,20 +8,16 @@
 #include <gtest/gtest.h>
 
 #include "core/fake_requests.h"
+#include "core/fake_tokens.h"
 
 namespace chasqui {
 namespace {
 
 using Tokens = std::vector<Token>;
 
-constexpr LastingKey kKey{1, 0};
-constexpr TokenCount kAll = INT32_MAX;
+constexpr LastingKey kStoreKey{1, 0};
+constexpr TokenCount kWhole = INT32_MAX;
 constexpr std::uint64_t kKv = 1000;
-
-Tokens with(Tokens tokens, std::initializer_list<Token> more) {
-  tokens.insert(tokens.end(), more);
-  return tokens;
-}
 
 class SnapshotStoreTest : public testing::Test {
  protected:
@@ -29,7 +25,7 @@ class SnapshotStoreTest : public testing::Test {
   static SnapshotStore::Limits room_for(int files) {
     return {.bytes = static_cast<std::uint64_t>(files) * snapshot_file_bytes(10, kKv)};
   }
-  std::uint64_t write(SnapshotStore& store, const Tokens& tokens, LastingKey key = kKey) {
+  std::uint64_t write(SnapshotStore& store, const Tokens& tokens, LastingKey key = kStoreKey) {
     const auto file = store.begin_write(key, tokens, kKv);
     if (!file) return 0;
     store.written(*file);
@@ -41,8 +37,8 @@ class SnapshotStoreTest : public testing::Test {
     store.take_removals(files);
     return files;
   }
-  static TokenCount matched(const SnapshotStore& store, const Tokens& tokens, LastingKey key = kKey) {
-    return store.match(key, tokens, kAll).length;
+  static TokenCount matched(const SnapshotStore& store, const Tokens& tokens, LastingKey key = kStoreKey) {
+    return store.match(key, tokens, kWhole).length;
   }
 };
 
@@ -50,12 +46,12 @@ TEST_F(SnapshotStoreTest, FindsTheLongestPrefixThatIsInAFile) {
   SnapshotStore store(room_for(10));
   const Tokens prompt = test_prompt(10);
   const std::uint64_t file = write(store, prompt);
-  const SnapshotStore::Match match = store.match(kKey, with(prompt, {1, 2, 3}), kAll);
+  const SnapshotStore::Match match = store.match(kStoreKey, with(prompt, {1, 2, 3}), kWhole);
   EXPECT_EQ(match.length, 10);
   EXPECT_EQ(match.file, file);
   EXPECT_EQ(match.tokens, 10);
   EXPECT_EQ(match.kv_bytes, kKv);
-  EXPECT_EQ(store.match(kKey, prompt, 9).length, 9);
+  EXPECT_EQ(store.match(kStoreKey, prompt, 9).length, 9);
   EXPECT_EQ(matched(store, {prompt[0], prompt[1], -1}), 2) << "the first tokens of a file serve, too";
   EXPECT_EQ(matched(store, {}), 0);
   EXPECT_EQ(matched(store, {-1}), 0);
@@ -71,7 +67,7 @@ TEST_F(SnapshotStoreTest, KeysNeverServeEachOther) {
 
 TEST_F(SnapshotStoreTest, FindsNothingThatIsNotYetWritten) {
   SnapshotStore store(room_for(10));
-  const auto file = store.begin_write(kKey, test_prompt(10), kKv);
+  const auto file = store.begin_write(kStoreKey, test_prompt(10), kKv);
   ASSERT_TRUE(file.has_value());
   EXPECT_EQ(matched(store, test_prompt(10)), 0);
   store.forget(*file);  // it could not be written
@@ -84,8 +80,8 @@ TEST_F(SnapshotStoreTest, WhereKvCannotBeCutOnlyWholeFilesServe) {
   SnapshotStore store({.bytes = 1 << 20, .cut_anywhere = false});
   const Tokens prompt = test_prompt(10);
   write(store, prompt);
-  EXPECT_EQ(store.match(kKey, with(prompt, {1}), kAll).length, 10);
-  EXPECT_EQ(store.match(kKey, prompt, 9).length, 0);
+  EXPECT_EQ(store.match(kStoreKey, with(prompt, {1}), kWhole).length, 10);
+  EXPECT_EQ(store.match(kStoreKey, prompt, 9).length, 0);
   EXPECT_NE(write(store, with(prompt, {1})), 0u);
   EXPECT_TRUE(removals(store).empty()) << "the shorter one is still good for what goes on another way";
 }
@@ -94,8 +90,8 @@ TEST_F(SnapshotStoreTest, DoesNotWriteWhatIsThere) {
   SnapshotStore store(room_for(10));
   const Tokens prompt = test_prompt(10);
   write(store, prompt);
-  EXPECT_TRUE(store.covers(kKey, prompt));
-  EXPECT_TRUE(store.covers(kKey, Tokens(prompt.begin(), prompt.begin() + 5)));
+  EXPECT_TRUE(store.covers(kStoreKey, prompt));
+  EXPECT_TRUE(store.covers(kStoreKey, Tokens(prompt.begin(), prompt.begin() + 5)));
   EXPECT_EQ(write(store, prompt), 0u);
   EXPECT_EQ(write(store, Tokens(prompt.begin(), prompt.begin() + 5)), 0u);
 }
@@ -104,11 +100,11 @@ TEST_F(SnapshotStoreTest, AShorterFileGoesWhenTheLongerIsThereAndNotBefore) {
   SnapshotStore store(room_for(10));
   const Tokens prompt = test_prompt(10);
   const std::uint64_t shorter = write(store, prompt);
-  const auto longer = store.begin_write(kKey, with(prompt, {1, 2}), kKv);
+  const auto longer = store.begin_write(kStoreKey, with(prompt, {1, 2}), kKv);
   EXPECT_TRUE(removals(store).empty());
   store.written(*longer);
   EXPECT_EQ(removals(store), std::vector<std::uint64_t>{shorter});
-  EXPECT_EQ(store.match(kKey, prompt, kAll).file, *longer);
+  EXPECT_EQ(store.match(kStoreKey, prompt, kWhole).file, *longer);
 }
 
 TEST_F(SnapshotStoreTest, AFileFromWhichSeveralWaysLeadOnStays) {
@@ -135,17 +131,18 @@ TEST_F(SnapshotStoreTest, WhatIsBeingReadOrWrittenDoesNotGo) {
   SnapshotStore store(room_for(2));
   const std::uint64_t first = write(store, test_prompt(10, 1));
   store.hold(first);
-  EXPECT_TRUE(store.begin_write(kKey, test_prompt(10, 2), kKv).has_value());
-  EXPECT_FALSE(store.begin_write(kKey, test_prompt(10, 3), kKv).has_value()) << "there is no room, and nothing may go";
+  EXPECT_TRUE(store.begin_write(kStoreKey, test_prompt(10, 2), kKv).has_value());
+  EXPECT_FALSE(store.begin_write(kStoreKey, test_prompt(10, 3), kKv).has_value())
+      << "there is no room, and nothing may go";
   store.release(first);
-  EXPECT_TRUE(store.begin_write(kKey, test_prompt(10, 3), kKv).has_value());
+  EXPECT_TRUE(store.begin_write(kStoreKey, test_prompt(10, 3), kKv).has_value());
   EXPECT_EQ(removals(store), std::vector<std::uint64_t>{first});
 }
 
 TEST_F(SnapshotStoreTest, WhatIsTooLargeDrivesNothingOut) {
   SnapshotStore store(room_for(2));
   write(store, test_prompt(10, 1));
-  EXPECT_FALSE(store.begin_write(kKey, test_prompt(10, 2), 10 * kKv).has_value());
+  EXPECT_FALSE(store.begin_write(kStoreKey, test_prompt(10, 2), 10 * kKv).has_value());
   EXPECT_TRUE(removals(store).empty());
 }
 
@@ -153,9 +150,9 @@ TEST_F(SnapshotStoreTest, FilesOfOtherModelsTakeRoomAndGoInTheirTurn) {
   SnapshotStore store(room_for(2));
   const std::uint64_t bytes = snapshot_file_bytes(10, kKv);
   store.found({.number = 4, .bytes = bytes});
-  store.found({.number = 9, .bytes = bytes, .usable = true, .key = kKey, .tokens = test_prompt(10, 9)});
+  store.found({.number = 9, .bytes = bytes, .usable = true, .key = kStoreKey, .tokens = test_prompt(10, 9)});
   EXPECT_EQ(store.stats().foreign, 1u);
-  EXPECT_EQ(store.match(kKey, test_prompt(10, 9), kAll).file, 9u);
+  EXPECT_EQ(store.match(kStoreKey, test_prompt(10, 9), kWhole).file, 9u);
   EXPECT_EQ(write(store, test_prompt(10, 1)), 10u) << "numbers go on where they were";
   EXPECT_EQ(removals(store), std::vector<std::uint64_t>{4});
   EXPECT_EQ(store.stats().foreign, 0u);
@@ -176,7 +173,7 @@ TEST_F(SnapshotStoreTest, WorkersReadEachOthersFilesAndRemoveTheirOwn) {
     there.push_back({.number = write(before, test_prompt(10, i)),
                      .bytes = bytes,
                      .usable = true,
-                     .key = kKey,
+                     .key = kStoreKey,
                      .tokens = test_prompt(10, i)});
   }
   SnapshotStore first(of_worker(0, 2));
@@ -212,7 +209,7 @@ TEST_F(SnapshotStoreTest, ALowerLimitHoldsFromTheStart) {
     store.found({.number = i,
                  .bytes = snapshot_file_bytes(10, kKv),
                  .usable = true,
-                 .key = kKey,
+                 .key = kStoreKey,
                  .tokens = test_prompt(10, i)});
   }
   EXPECT_EQ(removals(store), (std::vector<std::uint64_t>{1, 2})) << "least recently used first";
@@ -223,7 +220,7 @@ TEST_F(SnapshotStoreTest, ALowerLimitHoldsFromTheStart) {
 }
 
 // What the store should do, said in the simplest way: a list, least recently used first.
-struct Reference {
+struct StoreReference {
   struct File {
     std::uint64_t number;
     Tokens tokens;
@@ -308,7 +305,7 @@ TEST_F(SnapshotStoreTest, DoesWhatTheSimplestStoreDoes) {
     const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
     const std::uint64_t limit = 2000 + below(20'000);
     SnapshotStore store({.bytes = limit});
-    Reference reference;
+    StoreReference reference;
     std::vector<std::uint64_t> writing;
     std::set<std::uint64_t> removed;
     for (int turn = 0; turn < 2000; ++turn) {
@@ -318,7 +315,7 @@ TEST_F(SnapshotStoreTest, DoesWhatTheSimplestStoreDoes) {
       const std::size_t what = below(10);
       if (what < 4) {
         const std::uint64_t bytes = snapshot_file_bytes(tokens.size(), 1 + below(3000));
-        const auto file = store.begin_write(kKey, tokens, bytes - snapshot_file_bytes(tokens.size(), 0));
+        const auto file = store.begin_write(kStoreKey, tokens, bytes - snapshot_file_bytes(tokens.size(), 0));
         const bool possible = !reference.covers(tokens) && reference.make_room(limit, bytes);
         ASSERT_EQ(file.has_value(), possible) << "seed " << seed << " turn " << turn;
         if (!file) continue;
@@ -332,7 +329,7 @@ TEST_F(SnapshotStoreTest, DoesWhatTheSimplestStoreDoes) {
         const bool fails = below(5) == 0 || reference.covers(reference.of(file).tokens);
         fails ? store.forget(file) : store.written(file);
         fails ? reference.remove(file) : reference.written(file);
-      } else if (const SnapshotStore::Match match = store.match(kKey, tokens, kAll); match.length > 0) {
+      } else if (const SnapshotStore::Match match = store.match(kStoreKey, tokens, kWhole); match.length > 0) {
         ASSERT_EQ(match.length, reference.match(tokens)) << "seed " << seed << " turn " << turn;
         ASSERT_TRUE(std::equal(tokens.begin(), tokens.begin() + match.length, reference.of(match.file).tokens.begin()));
         below(4) == 0 ? store.forget(match.file) : store.touch(match.file);

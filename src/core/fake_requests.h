@@ -9,6 +9,10 @@
 
 namespace chasqui {
 
+inline constexpr ServiceClass kInteractive = ServiceClass::interactive;
+inline constexpr ServiceClass kStandard = ServiceClass::standard;
+inline constexpr ServiceClass kBackground = ServiceClass::background;
+
 inline RequestLimits test_limits() {
   RequestLimits limits;
   limits.vocabulary = 1000;

@@ -8,7 +8,7 @@
 namespace chasqui {
 namespace {
 
-constexpr TimePoint kStart{};
+constexpr TimePoint kBegun{};
 
 // Two slots, two places to wait, a place every half second.
 class AdmissionTest : public ::testing::Test {
@@ -53,7 +53,7 @@ class AdmissionTest : public ::testing::Test {
 
   Admission admission_{config()};
   Load load_;
-  TimePoint now_ = kStart + seconds(1000);
+  TimePoint now_ = kBegun + seconds(1000);
   std::vector<Permit> permits_;
 };
 

@@ -5,7 +5,7 @@
 namespace chasqui {
 namespace {
 
-Event ended(FinishReason reason, TokenCount tokens) {
+Event ended_after(FinishReason reason, TokenCount tokens) {
   Event event;
   event.kind = Event::Kind::finished;
   event.reason = reason;
@@ -35,9 +35,9 @@ TEST(CompatMetrics, AreSumsOverAllWorkers) {
     worker.kv_cells_total.set(100);
     worker.prompt_tokens.add(7);
     worker.cached_tokens.add(2);
-    worker.count_finished(ended(FinishReason::deadline, 5));
+    worker.count_finished(ended_after(FinishReason::deadline, 5));
   }
-  metrics[1].count_finished(ended(FinishReason::length, 1));
+  metrics[1].count_finished(ended_after(FinishReason::length, 1));
   const std::string page = page_of(metrics, "m");
   EXPECT_TRUE(has(page, "vllm:num_requests_running{model_name=\"m\"} 6"));
   EXPECT_TRUE(has(page, "vllm:num_requests_waiting{model_name=\"m\"} 10"));
@@ -112,7 +112,7 @@ TEST(CompatMetrics, LeaveRoomForTheRestOfAPageOf64KiB) {
     for (int i = 0; i < 100'000; ++i) {
       worker.count_step(batch, milliseconds(3));
     }
-    worker.count_finished(ended(FinishReason::stop, 100));
+    worker.count_finished(ended_after(FinishReason::stop, 100));
   }
   MetricsPage page;
   for (std::size_t i = 0; i < metrics.size(); ++i) {

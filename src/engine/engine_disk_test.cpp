@@ -11,12 +11,10 @@
 namespace chasqui {
 namespace {
 
-std::string chat(std::string_view text) {
-  return "<|im_start|>user\n" + std::string(text) + "<|im_end|>\n<|im_start|>assistant\n";
-}
-
 // Long enough for a file.
-std::string story(int number) { return chat("tell story number " + std::to_string(number) + std::string(90, '.')); }
+std::string disk_story(int number) {
+  return chat("tell story number " + std::to_string(number) + std::string(90, '.'));
+}
 
 class EngineDisk : public testing::Test {
  protected:
@@ -73,18 +71,18 @@ class EngineDisk : public testing::Test {
 };
 
 TEST_F(EngineDisk, APromptSurvivesARestart) {
-  EXPECT_EQ(ask(*start(), story(1)), 0);
+  EXPECT_EQ(ask(*start(), disk_story(1)), 0);
   EXPECT_EQ(files().size(), 1u);
   const auto again = start();
-  EXPECT_GT(ask(*again, story(1)), 90);
+  EXPECT_GT(ask(*again, disk_story(1)), 90);
   EXPECT_EQ(again->engine.metrics().disk_read_seconds.count(), 1u);
-  EXPECT_LT(ask(*again, story(2)), 20) << "which only begins like the other";
+  EXPECT_LT(ask(*again, disk_story(2)), 20) << "which only begins like the other";
   EXPECT_EQ(again->engine.metrics().disk_read_seconds.count(), 1u);
 }
 
 TEST_F(EngineDisk, WhatIsIdleIsWrittenWithoutBeingTold) {
   const auto client = start();
-  ask(*client, story(1));
+  ask(*client, disk_story(1));
   wait_for(client->engine.metrics().snapshot_files, 1);
   EXPECT_EQ(files().size(), 1u);
 }
@@ -92,20 +90,20 @@ TEST_F(EngineDisk, WhatIsIdleIsWrittenWithoutBeingTold) {
 TEST_F(EngineDisk, WhatDoesNotFitIntoMemoryComesBackFromDisk) {
   const auto client = start(6000);  // about two stories
   for (int i = 0; i < 8; ++i) {
-    ask(*client, story(i));
+    ask(*client, disk_story(i));
     // Who needs a slot does not wait for a disk that is still busy with what was there before.
     wait_for(client->engine.metrics().snapshot_files, i + 1);
   }
-  for (int i = 0; i < 8; ++i) EXPECT_GT(ask(*client, story(i)), 90) << i;
+  for (int i = 0; i < 8; ++i) EXPECT_GT(ask(*client, disk_story(i)), 90) << i;
   EXPECT_GE(client->engine.metrics().disk_read_seconds.count(), 6u);
   EXPECT_LE(client->engine.metrics().snapshot_bytes.value(), 6000);
 }
 
 TEST_F(EngineDisk, ManyWhoWantTheSameFileAllGetIt) {
-  ask(*start(), story(1));
+  ask(*start(), disk_story(1));
   const auto client = start();
   std::vector<RequestPtr> requests;
-  for (int i = 0; i < 12; ++i) requests.push_back(client->submit(story(1), 5));
+  for (int i = 0; i < 12; ++i) requests.push_back(client->submit(disk_story(1), 5));
   client->read_to_end();
   for (const RequestPtr& request : requests) {
     EXPECT_EQ(client->of(request).text, answer_alone(*request).text);
@@ -115,7 +113,7 @@ TEST_F(EngineDisk, ManyWhoWantTheSameFileAllGetIt) {
 }
 
 TEST_F(EngineDisk, ADamagedFileCostsARecomputeAndIsGone) {
-  ask(*start(), story(1));
+  ask(*start(), disk_story(1));
   const std::filesystem::path file = files().at(0);
   {
     std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
@@ -124,18 +122,18 @@ TEST_F(EngineDisk, ADamagedFileCostsARecomputeAndIsGone) {
     stream.put(static_cast<char>(last ^ 1));
   }
   const auto client = start();
-  EXPECT_EQ(ask(*client, story(1)), 0);
+  EXPECT_EQ(ask(*client, disk_story(1)), 0);
   std::uint64_t refused = 0;
   for (const Counter& counter : client->engine.metrics().disk_refused) refused += counter.value();
   EXPECT_EQ(refused, 1u);
-  EXPECT_GT(ask(*client, story(1)), 90) << "from memory";
+  EXPECT_GT(ask(*client, disk_story(1)), 90) << "from memory";
 }
 
 TEST_F(EngineDisk, AnotherModelsFilesAreNotUsed) {
-  ask(*start(), story(1));
+  ask(*start(), disk_story(1));
   const auto client = start(1 << 20, 2);
   EXPECT_EQ(client->engine.metrics().disk_read_seconds.count(), 0u);
-  EXPECT_EQ(ask(*client, story(1)), 0);
+  EXPECT_EQ(ask(*client, disk_story(1)), 0);
   EXPECT_EQ(client->engine.metrics().foreign_files.value(), 1);
 }
 
@@ -144,22 +142,22 @@ TEST_F(EngineDisk, TenantsDoNotReadEachOthersFiles) {
   const Tenant bob{.id = 1, .lasting = 222};  // who has the id now that was hers
   const Tenant alice_again{.id = 2, .lasting = 111};
   const Tenant nameless{.id = 3};
-  ask(*start(), story(1), alice);
-  EXPECT_EQ(ask(*start(), story(1), bob), 0);
-  EXPECT_EQ(ask(*start(), story(1)), 0);
-  EXPECT_EQ(ask(*start(), story(1), nameless), 0);
-  EXPECT_EQ(ask(*start(), story(1), nameless), 0) << "nothing of it was kept";
-  EXPECT_GT(ask(*start(), story(1), alice_again), 90);
+  ask(*start(), disk_story(1), alice);
+  EXPECT_EQ(ask(*start(), disk_story(1), bob), 0);
+  EXPECT_EQ(ask(*start(), disk_story(1)), 0);
+  EXPECT_EQ(ask(*start(), disk_story(1), nameless), 0);
+  EXPECT_EQ(ask(*start(), disk_story(1), nameless), 0) << "nothing of it was kept";
+  EXPECT_GT(ask(*start(), disk_story(1), alice_again), 90);
 }
 
 TEST_F(EngineDisk, AdaptersDoNotReadEachOthersFiles) {
   constexpr float kScales[] = {1};
   constexpr std::uint64_t kContents[] = {5};
   const AdapterSetPtr adapters = make_adapter_set(kScales, kContents);
-  ask(*start(), story(1));
-  EXPECT_EQ(ask(*start(), story(1), {}, adapters), 0);
-  EXPECT_GT(ask(*start(), story(1), {}, adapters), 90);
-  EXPECT_GT(ask(*start(), story(1)), 90);
+  ask(*start(), disk_story(1));
+  EXPECT_EQ(ask(*start(), disk_story(1), {}, adapters), 0);
+  EXPECT_GT(ask(*start(), disk_story(1), {}, adapters), 90);
+  EXPECT_GT(ask(*start(), disk_story(1)), 90);
   EXPECT_EQ(files().size(), 2u);
 }
 
@@ -168,8 +166,8 @@ TEST_F(EngineDisk, WhatATenantWantsForgottenIsForgottenOnDisk) {
   const Tenant bob{.id = 2, .lasting = 222};
   {
     const auto before = start();
-    ask(*before, story(1), alice);
-    ask(*before, story(1), bob);
+    ask(*before, disk_story(1), alice);
+    ask(*before, disk_story(1), bob);
   }
   ASSERT_EQ(files().size(), 2u);
   {
@@ -177,29 +175,29 @@ TEST_F(EngineDisk, WhatATenantWantsForgottenIsForgottenOnDisk) {
     EXPECT_EQ(*after->engine.forget(alice), 1u);
     EXPECT_EQ(files().size(), 1u) << "it is gone when that is said, not later";
   }
-  EXPECT_EQ(ask(*start(), story(1), alice), 0);
-  EXPECT_GT(ask(*start(), story(1), bob), 90);
+  EXPECT_EQ(ask(*start(), disk_story(1), alice), 0);
+  EXPECT_GT(ask(*start(), disk_story(1), bob), 90);
 }
 
 TEST_F(EngineDisk, ADiskThatBreaksCostsNothingButItsFiles) {
   const auto client = start(6000);
   std::filesystem::remove_all(folder_ / "snapshots");
-  for (int i = 0; i < 6; ++i) ask(*client, story(i));
-  EXPECT_GT(ask(*client, story(5)), 90) << "memory is as good as before";
+  for (int i = 0; i < 6; ++i) ask(*client, disk_story(i));
+  EXPECT_GT(ask(*client, disk_story(5)), 90) << "memory is as good as before";
   wait_for(client->engine.metrics().disk_queue, 0);
   EXPECT_GT(client->engine.metrics().disk_write_failures.value(), 0u);
   EXPECT_EQ(client->engine.metrics().snapshot_files.value(), 0);
 }
 
 TEST_F(EngineDisk, AClientThatLeavesWhileItsFileIsReadCostsNothing) {
-  ask(*start(), story(1));
+  ask(*start(), disk_story(1));
   const auto client = start();
   for (int i = 0; i < 20; ++i) {
-    const RequestPtr request = client->submit(story(1), 5);
+    const RequestPtr request = client->submit(disk_story(1), 5);
     client->engine.cancel(request->id);
   }
   client->read_to_end();
-  EXPECT_GT(ask(*client, story(1)), 90);
+  EXPECT_GT(ask(*client, disk_story(1)), 90);
 }
 
 }  // namespace

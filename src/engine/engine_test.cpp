@@ -5,26 +5,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "engine/fake_client.h"
+#include "engine/fake_workers.h"
 
 namespace chasqui {
 namespace {
 
 constexpr std::string_view kChat = "<|im_start|>user\nTell me a story<|im_end|>\n<|im_start|>assistant\n";
-
-std::string chat(std::string_view text) {
-  return "<|im_start|>user\n" + std::string(text) + "<|im_end|>\n<|im_start|>assistant\n";
-}
-
-void endless(RequestDraft& draft) { draft.sampling.ignore_eos = true; }
-
-void expect_as_alone(FakeClient& client, const RequestPtr& request) {
-  const AloneAnswer alone = answer_alone(*request);
-  EXPECT_EQ(client.of(request).text, alone.text) << "request " << request->id.value;
-  EXPECT_EQ(client.of(request).tokens, alone.tokens);
-  EXPECT_EQ(client.of(request).finished, 1);
-  EXPECT_EQ(client.of(request).last.reason, alone.reason);
-}
 
 TEST(Engine, AnswersAsTheModelDoesAlone) {
   FakeClient client;
@@ -39,13 +25,13 @@ TEST(Engine, AnswersAsTheModelDoesAlone) {
   EXPECT_EQ(client.engine.in_flight(), 0u);
 }
 
-struct Crowd {
+struct StreamCrowd {
   int streams;
   std::int32_t slots;
   bool unified;
 };
 
-class EngineCrowd : public testing::TestWithParam<Crowd> {};
+class EngineCrowd : public testing::TestWithParam<StreamCrowd> {};
 
 TEST_P(EngineCrowd, EveryStreamIsAsIfItWereAlone) {
   ClientConfig config;
@@ -69,8 +55,8 @@ TEST_P(EngineCrowd, EveryStreamIsAsIfItWereAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Streams, EngineCrowd,
-                         testing::Values(Crowd{5, 8, false}, Crowd{5, 2, true}, Crowd{16, 16, false},
-                                         Crowd{16, 4, false}, Crowd{16, 4, true}),
+                         testing::Values(StreamCrowd{5, 8, false}, StreamCrowd{5, 2, true}, StreamCrowd{16, 16, false},
+                                         StreamCrowd{16, 4, false}, StreamCrowd{16, 4, true}),
                          [](const auto& param) {
                            return std::to_string(param.param.streams) + "on" + std::to_string(param.param.slots) +
                                   (param.param.unified ? "pool" : "streams");

@@ -10,8 +10,6 @@
 namespace chasqui {
 namespace {
 
-void endless(RequestDraft& draft) { draft.sampling.ignore_eos = true; }
-
 TEST(EngineEnd, CancelsWhatStillRunsAndDoesNotHang) {
   for (int round = 0; round < 20; ++round) {
     FakeClient client;

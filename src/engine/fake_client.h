@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,12 @@ class StepGate {
 inline std::shared_ptr<const SimTokenizer> sim_tokenizer() {
   static const auto tokenizer = std::make_shared<const SimTokenizer>();
   return tokenizer;
+}
+
+inline void endless(RequestDraft& draft) { draft.sampling.ignore_eos = true; }
+
+inline std::string chat(std::string_view text) {
+  return "<|im_start|>user\n" + std::string(text) + "<|im_end|>\n<|im_start|>assistant\n";
 }
 
 struct ClientConfig {

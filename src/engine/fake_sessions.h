@@ -18,7 +18,7 @@
 namespace chasqui {
 
 inline constexpr std::int64_t kNow = 1'700'000'000;
-inline constexpr SessionFileLimits kLimits{.vocabulary = 1000};
+inline constexpr SessionFileLimits kFileLimits{.vocabulary = 1000};
 
 inline VocabularyId weights(int model = 1) {
   VocabularyId id;

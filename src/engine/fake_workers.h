@@ -10,12 +10,6 @@
 
 namespace chasqui {
 
-inline void endless(RequestDraft& draft) { draft.sampling.ignore_eos = true; }
-
-inline std::string chat(std::string_view text) {
-  return "<|im_start|>user\n" + std::string(text) + "<|im_end|>\n<|im_start|>assistant\n";
-}
-
 inline ClientConfig workers(std::size_t count, std::int32_t slots = 4) {
   ClientConfig config;
   config.workers = count;
@@ -40,6 +34,7 @@ inline std::uint64_t ended(FakeClient& client, std::size_t worker) {
 inline void expect_as_alone(FakeClient& client, const RequestPtr& request) {
   const AloneAnswer alone = answer_alone(*request);
   EXPECT_EQ(client.of(request).text, alone.text) << "request " << request->id.value;
+  EXPECT_EQ(client.of(request).tokens, alone.tokens);
   EXPECT_EQ(client.of(request).finished, 1);
   EXPECT_EQ(client.of(request).last.reason, alone.reason);
 }

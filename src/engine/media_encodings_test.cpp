@@ -31,8 +31,6 @@ class HeldEncoder final : public MediaEncoder {
   std::set<std::uint64_t> encoded_;  // one worker's thread only
 };
 
-void endless(RequestDraft& draft) { draft.sampling.ignore_eos = true; }
-
 struct Pictures {
   explicit Pictures(std::int32_t slots = 4) : client(config(slots)) {}
   ClientConfig config(std::int32_t slots) {

@@ -5,20 +5,21 @@
 namespace chasqui {
 namespace {
 
-constexpr TimePoint kStart{};
+constexpr TimePoint kOpened{};
 
 Reservation reservation(RequestHash request_hash, int hold_from, int due, int expires) {
-  return {request_hash, kStart, kStart + seconds(hold_from), kStart + seconds(due), kStart + seconds(expires), false};
+  return {request_hash, kOpened, kOpened + seconds(hold_from), kOpened + seconds(due), kOpened + seconds(expires),
+          false};
 }
 
 TEST(RetryReservations, HoldsAPlaceFromItsTimeUntilItExpires) {
   RetryReservations book(10);
   book.add(reservation(1, 5, 6, 8));
-  EXPECT_EQ(book.advance(kStart + seconds(4)).reservations, 0u);
+  EXPECT_EQ(book.advance(kOpened + seconds(4)).reservations, 0u);
   EXPECT_EQ(book.held(), 0u);
-  EXPECT_EQ(book.advance(kStart + seconds(5)).reservations, 0u);
+  EXPECT_EQ(book.advance(kOpened + seconds(5)).reservations, 0u);
   EXPECT_EQ(book.held(), 1u);
-  EXPECT_EQ(book.advance(kStart + seconds(8)).reservations, 1u);
+  EXPECT_EQ(book.advance(kOpened + seconds(8)).reservations, 1u);
   EXPECT_EQ(book.held(), 0u);
   EXPECT_EQ(book.open(), 0u);
   EXPECT_EQ(book.first(1), nullptr);
@@ -30,12 +31,12 @@ TEST(RetryReservations, KeepsSeveralPromisesForEqualRequestsInOrder) {
   book.add(reservation(7, 1, 2, 9));
   book.add(reservation(7, 1, 2, 9));
   book.add(reservation(8, 0, 1, 9));
-  EXPECT_EQ(book.first(7)->due, kStart + seconds(2));
-  EXPECT_EQ(book.last(7)->due, kStart + seconds(4));
+  EXPECT_EQ(book.first(7)->due, kOpened + seconds(2));
+  EXPECT_EQ(book.last(7)->due, kOpened + seconds(4));
   EXPECT_EQ(book.first(6), nullptr);
   EXPECT_EQ(book.last(6), nullptr);
   EXPECT_EQ(book.last(9), nullptr);
-  book.advance(kStart + seconds(1));
+  book.advance(kOpened + seconds(1));
   EXPECT_EQ(book.held(), 3u);
   book.remove(*book.first(7));
   book.remove(*book.last(7));
@@ -50,7 +51,7 @@ TEST(RetryReservations, KnowsWhoNeverCame) {
   Reservation late = reservation(2, 1, 2, 3);
   late.late = true;
   book.add(late);
-  const RetryReservations::Expired expired = book.advance(kStart + seconds(3));
+  const RetryReservations::Expired expired = book.advance(kOpened + seconds(3));
   EXPECT_EQ(expired.reservations, 2u);
   EXPECT_EQ(expired.never_came, 1u);
 }
@@ -60,7 +61,7 @@ TEST(RetryReservations, IsBounded) {
   book.add(reservation(1, 1, 2, 3));
   book.add(reservation(1, 1, 2, 3));
   EXPECT_TRUE(book.full());
-  EXPECT_EQ(book.advance(kStart + seconds(3)).reservations, 2u);
+  EXPECT_EQ(book.advance(kOpened + seconds(3)).reservations, 2u);
   EXPECT_FALSE(book.full());
 }
 

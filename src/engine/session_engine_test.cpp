@@ -6,16 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/fake_client.h"
+#include "model/fake_messages.h"
 
 namespace chasqui {
 namespace {
-
-ChatMessage user(std::string content) {
-  ChatMessage message;
-  message.role = "user";
-  message.content = std::move(content);
-  return message;
-}
 
 RequestDraft short_answer() {
   RequestDraft how;
@@ -24,7 +18,7 @@ RequestDraft short_answer() {
   return how;
 }
 
-RequestDraft endless() {
+RequestDraft endless_answer() {
   RequestDraft how = short_answer();
   how.max_tokens = -1;
   how.sampling.ignore_eos = true;
@@ -87,8 +81,8 @@ class GatedSessionEngineTest : public SessionEngineTest {
   // A session that has begun to speak, and stays in the middle of it until the gate opens.
   SessionId speaking(std::string question) {
     const SessionId id = *engine_->create();
-    EXPECT_TRUE(engine_->append(id, user(std::move(question))));
-    EXPECT_TRUE(engine_->generate(id, endless()));
+    EXPECT_TRUE(engine_->append(id, user_message(std::move(question))));
+    EXPECT_TRUE(engine_->generate(id, endless_answer()));
     gate_.allow(30);
     EXPECT_TRUE(engine_->next());
     return id;
@@ -99,7 +93,7 @@ TEST_F(SessionEngineTest, TenTurnsComputeOnlyWhatIsNew) {
   const SessionId id = *engine_->create();
   TokenCount known = 0;
   for (int turn = 0; turn < 10; ++turn) {
-    ASSERT_TRUE(engine_->append(id, user("question number " + std::to_string(turn))));
+    ASSERT_TRUE(engine_->append(id, user_message("question number " + std::to_string(turn))));
     const std::vector<Token> history = at(id).tokens;
     Event end;
     const std::string said = tell(id, short_answer(), &end);
@@ -117,14 +111,14 @@ TEST_F(SessionEngineTest, AChatReadsAsTheTemplateWouldWriteIt) {
   const SessionId id = *engine_->create();
   Chat chat;
   for (int turn = 0; turn < 3; ++turn) {
-    ASSERT_TRUE(engine_->append(id, user("say: turn " + std::to_string(turn))));
+    ASSERT_TRUE(engine_->append(id, user_message("say: turn " + std::to_string(turn))));
     Event end;
     const std::string said = tell(id, short_answer(), &end);
     ASSERT_EQ(end.reason, FinishReason::stop);
     ChatMessage answer;
     answer.role = "assistant";
     answer.content = said;
-    chat.messages.push_back(user("say: turn " + std::to_string(turn)));
+    chat.messages.push_back(user_message("say: turn " + std::to_string(turn)));
     chat.messages.push_back(answer);
   }
   chat.add_generation_prompt = false;
@@ -139,7 +133,7 @@ TEST_F(GatedSessionEngineTest, ForksOfAGeneratingSessionGoTheirOwnWay) {
   std::vector<SessionId> forks;
   for (int i = 0; i < 3; ++i) {
     forks.push_back(*engine_->fork(id));
-    ASSERT_TRUE(engine_->append(forks.back(), user("branch " + std::to_string(i))));
+    ASSERT_TRUE(engine_->append(forks.back(), user_message("branch " + std::to_string(i))));
   }
   EXPECT_EQ(at(id).state, Session::State::generating);
   EXPECT_EQ(at(forks[0]).tokens.size(), at(forks[1]).tokens.size());
@@ -157,7 +151,7 @@ TEST_F(GatedSessionEngineTest, ForksOfAGeneratingSessionGoTheirOwnWay) {
 
 TEST_F(GatedSessionEngineTest, ACancelledAnswerStaysAndCanGoOn) {
   const SessionId id = speaking("tell me everything");
-  const auto again = engine_->generate(id, endless());
+  const auto again = engine_->generate(id, endless_answer());
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ErrorCode::conflict);
   ASSERT_TRUE(engine_->cancel(id));
@@ -195,7 +189,7 @@ TEST_F(SessionEngineTest, MistakesAreErrorsAndLeaveTheSessionAsItWas) {
   RequestDraft how;
   how.sampling.temperature = -1;
   EXPECT_EQ(engine_->generate(id, how).error().field, "temperature");
-  EXPECT_FALSE(engine_->append(id, user("Hi")));
+  EXPECT_FALSE(engine_->append(id, user_message("Hi")));
   EXPECT_EQ(at(id).length(), 3);
   EXPECT_EQ(at(id).state, Session::State::idle);
   EXPECT_FALSE(engine_->next()) << "no session generates, and none waits";

@@ -2,17 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "model/fake_messages.h"
 #include "model/sim_media.h"
 
 namespace chasqui {
 namespace {
-
-ChatMessage user(std::string content) {
-  ChatMessage message;
-  message.role = "user";
-  message.content = std::move(content);
-  return message;
-}
 
 class SessionInputTest : public testing::Test {
  protected:
@@ -44,7 +38,7 @@ TEST_F(SessionInputTest, TheFirstTokenOfTheModelComesOnceAtTheVeryBeginning) {
   model_.info.bos = SimTokenizer::kEndOfText;
   EXPECT_EQ(text_of(behind(0).from_text("a", ParseSpecial::no)), "<|endoftext|>a");
   EXPECT_EQ(text_of(behind(1).from_text("a", ParseSpecial::no)), "a");
-  const auto begin = behind(0).from_messages({user("Hi")});
+  const auto begin = behind(0).from_messages({user_message("Hi")});
   EXPECT_EQ(text_of(begin), "<|endoftext|><|im_start|>user\nHi<|im_end|>\n");
   const auto tokens = static_cast<TokenCount>(begin->tokens.size());
   EXPECT_EQ(text_of(behind(tokens, begin->chat).before_answer()), "<|im_start|>assistant\n");
@@ -52,10 +46,10 @@ TEST_F(SessionInputTest, TheFirstTokenOfTheModelComesOnceAtTheVeryBeginning) {
 }
 
 TEST_F(SessionInputTest, MessagesComeBehindTheHistory) {
-  const auto begin = behind(0).from_messages({user("Hi")});
-  EXPECT_EQ(text_of(behind(10, begin->chat).from_messages({user("You")})), "<|im_start|>user\nYou<|im_end|>\n");
+  const auto begin = behind(0).from_messages({user_message("Hi")});
+  EXPECT_EQ(text_of(behind(10, begin->chat).from_messages({user_message("You")})), "<|im_start|>user\nYou<|im_end|>\n");
   const auto answered = std::make_shared<const ChatHistory>(with_answer(*begin->chat, "Hello", "<|im_end|>"));
-  EXPECT_EQ(text_of(behind(20, answered).from_messages({user("You")})), "\n<|im_start|>user\nYou<|im_end|>\n");
+  EXPECT_EQ(text_of(behind(20, answered).from_messages({user_message("You")})), "\n<|im_start|>user\nYou<|im_end|>\n");
   EXPECT_EQ(text_of(behind(20, answered).before_answer()), "\n<|im_start|>assistant\n") << "one answer more";
 }
 
@@ -67,19 +61,19 @@ TEST_F(SessionInputTest, APlainTextNeedsNothingBeforeItsAnswer) {
 }
 
 TEST_F(SessionInputTest, ASessionIsTextOrChatForGood) {
-  const auto chat = behind(0).from_messages({user("Hi")})->chat;
+  const auto chat = behind(0).from_messages({user_message("Hi")})->chat;
   EXPECT_EQ(field_of(behind(10, chat).from_text("a", ParseSpecial::no)), "text");
   EXPECT_EQ(field_of(behind(10, chat).from_tokens({1})), "tokens");
-  EXPECT_EQ(field_of(behind(10).from_messages({user("Hi")})), "messages");
-  EXPECT_EQ(field_of(behind(10, chat).from_messages({user("Hi")}, {Tool{"t", "", ""}})), "tools");
+  EXPECT_EQ(field_of(behind(10).from_messages({user_message("Hi")})), "messages");
+  EXPECT_EQ(field_of(behind(10, chat).from_messages({user_message("Hi")}, {Tool{"t", "", ""}})), "tools");
 }
 
 TEST_F(SessionInputTest, FilesOfMessagesAreReadAgainForEachGeneration) {
   const auto reader = std::make_shared<SimMedia>(model_.tokenizer);
   model_.media = reader;
-  ChatMessage look = user(std::string(reader->marker()) + "Hi");
+  ChatMessage look = user_message(std::string(reader->marker()) + "Hi");
   look.media = {std::make_shared<MediaFile>(MediaFile{MediaKind::picture, "\xff\xd8\xff a"})};
-  ChatMessage twice = user("Or " + std::string(reader->marker()) + std::string(reader->marker()));
+  ChatMessage twice = user_message("Or " + std::string(reader->marker()) + std::string(reader->marker()));
   twice.media = {std::make_shared<MediaFile>(MediaFile{MediaKind::picture, "\xff\xd8\xff b"}), look.media[0]};
   const auto begin = behind(0).from_messages({look});
   ASSERT_TRUE(begin) << begin.error().message;
@@ -98,7 +92,7 @@ TEST_F(SessionInputTest, FilesOfMessagesAreReadAgainForEachGeneration) {
   EXPECT_EQ(text_of(behind(60, more->chat).before_answer()), "<|im_start|>assistant\n");
 
   model_.media = std::make_shared<SimMedia>(model_.tokenizer, false, false);
-  EXPECT_EQ(text_of(behind(60, more->chat).from_messages({user("You")})), "<|im_start|>user\nYou<|im_end|>\n");
+  EXPECT_EQ(text_of(behind(60, more->chat).from_messages({user_message("You")})), "<|im_start|>user\nYou<|im_end|>\n");
   model_.media = nullptr;
   EXPECT_EQ(behind(60, more->chat).units().error().code, ErrorCode::conflict);
   EXPECT_TRUE(behind(60, nullptr).units()->empty());

@@ -11,7 +11,7 @@
 namespace chasqui {
 namespace {
 
-constexpr Token kEnd = SimTokenizer::kImEnd;
+constexpr Token kJournalEnd = SimTokenizer::kImEnd;
 
 class FakeJournal final : public SessionJournal {
  public:
@@ -76,8 +76,8 @@ TEST_F(SessionJournalTest, TheJournalIsToldOfEveryChange) {
   const auto fork = table_.fork({1, 0}, id, 0, now_);
   ASSERT_TRUE(fork);
   EXPECT_EQ(journal.tokens[(*fork)->id.text], (std::vector<Token>{1, 2, 3}));
-  finish(7, {100, kEnd});
-  EXPECT_EQ(journal.tokens[id.text], (std::vector<Token>{1, 2, 3, 4, 100, kEnd}));
+  finish(7, {100, kJournalEnd});
+  EXPECT_EQ(journal.tokens[id.text], (std::vector<Token>{1, 2, 3, 4, 100, kJournalEnd}));
   begin(id, 8);
   finish(8, {});
   EXPECT_EQ(journal.said.size(), 4u) << "nothing was generated";

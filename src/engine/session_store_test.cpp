@@ -18,7 +18,7 @@ namespace {
 
 TEST(SessionFile, ComesBackAsItWas) {
   for (std::uint32_t state = 0; state < 60; ++state) {
-    const auto loaded = read_session(write_session(image(state), weights()), weights(), kLimits);
+    const auto loaded = read_session(write_session(image(state), weights()), weights(), kFileLimits);
     ASSERT_TRUE(loaded) << loaded.error().message;
     EXPECT_TRUE(same_image(loaded->image, image(state))) << state;
     EXPECT_FALSE(loaded->foreign);
@@ -26,7 +26,7 @@ TEST(SessionFile, ComesBackAsItWas) {
 }
 
 TEST(SessionFile, AnotherModelsSessionIsForeign) {
-  const auto loaded = read_session(write_session(image(), weights(1)), weights(2), kLimits);
+  const auto loaded = read_session(write_session(image(), weights(1)), weights(2), kFileLimits);
   ASSERT_TRUE(loaded);
   EXPECT_TRUE(loaded->foreign);
 }
@@ -56,7 +56,7 @@ TEST(SessionFile, TenThousandMutationsAreRefused) {
       }
     }
     if (bytes == good) continue;
-    const auto loaded = read_session(bytes, weights(), kLimits);
+    const auto loaded = read_session(bytes, weights(), kFileLimits);
     if (!loaded) continue;
     // A byte behind the end is what is left of a turn.
     EXPECT_TRUE(bytes.size() > good.size() && loaded->place.end == good.size()) << i;
@@ -76,10 +76,10 @@ TEST(SessionFile, AForgedChecksumDoesNotCrash) {
     }
     if (below(4) == 0) bytes.resize(44 + below(bytes.size() - 44));
     sign(bytes);
-    const auto loaded = read_session(bytes, weights(), kLimits);
+    const auto loaded = read_session(bytes, weights(), kFileLimits);
     refused += loaded ? 0 : 1;
     if (!loaded) continue;
-    for (const Token token : loaded->image.tokens) ASSERT_TRUE(token != kNoToken && token < kLimits.vocabulary);
+    for (const Token token : loaded->image.tokens) ASSERT_TRUE(token != kNoToken && token < kFileLimits.vocabulary);
   }
   EXPECT_GT(refused, 5000);
 }
@@ -98,7 +98,7 @@ TEST_F(SessionStoreTest, KeepsTheNewestStateOfEachInTheOrderInWhichTheyWereMade)
     const auto errors = store->write({{"sess_gone", std::nullopt}, {"sess_never", std::nullopt}});
     EXPECT_FALSE(errors[0] || errors[1]);
   }
-  const auto found = open()->load(kLimits, kNow);
+  const auto found = open()->load(kFileLimits, kNow);
   ASSERT_EQ(found.sessions.size(), 2u);
   EXPECT_TRUE(same_image(found.sessions[0], first));
   EXPECT_TRUE(same_image(found.sessions[1], second));
@@ -111,18 +111,18 @@ TEST_F(SessionStoreTest, WhatIsDamagedIsSetAside) {
   std::ofstream(path("sess_empty"));
   std::ofstream(path("sess_half") + ".part") << "half";
   std::ofstream(std::string(folder_ / "sessions") + "/notes.txt") << "not ours";
-  const auto found = open()->load(kLimits, kNow);
+  const auto found = open()->load(kFileLimits, kNow);
   EXPECT_EQ(found.sessions.size(), 1u);
   EXPECT_EQ(found.damaged, 2u);
   EXPECT_EQ(names(), (std::vector<std::string>{"notes.txt", "sess_bad.session.damaged", "sess_empty.session.damaged",
                                                "sess_good.session"}));
-  EXPECT_EQ(open()->load(kLimits, kNow).damaged, 0u) << "once is enough";
+  EXPECT_EQ(open()->load(kFileLimits, kNow).damaged, 0u) << "once is enough";
 }
 
 TEST_F(SessionStoreTest, AFileUnderAnothersNameIsDamaged) {
   write(*open(), image(1, "sess_mine"));
   ASSERT_EQ(std::rename(path("sess_mine").c_str(), path("sess_yours").c_str()), 0);
-  const auto found = open()->load(kLimits, kNow);
+  const auto found = open()->load(kFileLimits, kNow);
   EXPECT_TRUE(found.sessions.empty());
   EXPECT_EQ(found.damaged, 1u);
 }
@@ -130,10 +130,10 @@ TEST_F(SessionStoreTest, AFileUnderAnothersNameIsDamaged) {
 TEST_F(SessionStoreTest, WhatHasExpiredIsRemovedWhosesoeverItIs) {
   write(*open(1), image(1, "sess_old"));
   write(*open(2), image(1, "sess_foreign"));
-  auto found = open()->load(kLimits, kNow + 599);
+  auto found = open()->load(kFileLimits, kNow + 599);
   EXPECT_EQ(found.sessions.size(), 1u);
   EXPECT_EQ(found.foreign, 1u);
-  found = open()->load(kLimits, kNow + 600);
+  found = open()->load(kFileLimits, kNow + 600);
   EXPECT_TRUE(found.sessions.empty());
   EXPECT_EQ(found.expired, 2u);
   EXPECT_TRUE(names().empty());
@@ -171,7 +171,7 @@ TEST_F(SessionStoreTest, AKillLeavesTheLastAcknowledgedStateOrTheOneAfterIt) {
     const std::uint32_t acknowledged =
         kill_while_it_writes(random, state, [&](int pipe) { write_for_ever(folder_, state + 1, pipe); });
 
-    const auto found = open()->load(kLimits, kNow);
+    const auto found = open()->load(kFileLimits, kNow);
     ASSERT_EQ(found.damaged, 0u) << round;
     if (found.sessions.empty()) {
       ASSERT_EQ(acknowledged, 0u) << "an acknowledged state is lost, round " << round;
@@ -200,7 +200,7 @@ TEST_F(SessionStoreTest, AFileWithoutPicturesAndSoundsIsReadAndGoesOn) {
   SessionImage before;
   {
     const auto store = open();
-    const auto found = store->load(kLimits, kNow);
+    const auto found = store->load(kFileLimits, kNow);
     ASSERT_EQ(found.sessions.size(), 1u);
     before = found.sessions.front();
     EXPECT_EQ(before.tokens, (std::vector<Token>{1, 2, 3, 4}));
@@ -217,7 +217,7 @@ TEST_F(SessionStoreTest, AFileWithoutPicturesAndSoundsIsReadAndGoesOn) {
     for (const auto& error : store->write({change})) EXPECT_FALSE(error) << error->message;
     add_turn(before, std::move(turn));
   }
-  const auto after = open()->load(kLimits, kNow);
+  const auto after = open()->load(kFileLimits, kNow);
   ASSERT_EQ(after.sessions.size(), 1u);
   EXPECT_TRUE(same_image(after.sessions.front(), before));
 }

@@ -10,8 +10,8 @@
 namespace chasqui {
 namespace {
 
-constexpr TimePoint kStart{};
-constexpr Token kEnd = SimTokenizer::kImEnd;
+constexpr TimePoint kTableStart{};
+constexpr Token kTableEnd = SimTokenizer::kImEnd;
 
 class SessionTableTest : public testing::Test {
  protected:
@@ -51,7 +51,7 @@ class SessionTableTest : public testing::Test {
 
   const SimTokenizer tokenizer_;
   SessionTable table_{limits(), tokenizer_};
-  TimePoint now_ = kStart;
+  TimePoint now_ = kTableStart;
 };
 
 TEST_F(SessionTableTest, KeepsExactlyWhatWasAppendedAndGenerated) {
@@ -63,8 +63,8 @@ TEST_F(SessionTableTest, KeepsExactlyWhatWasAppendedAndGenerated) {
   begin(id, 7, {{5}, nullptr});
   EXPECT_EQ(at(id).tokens, (std::vector<Token>{1, 2, 3, 4})) << "the history of before, while it generates";
   EXPECT_EQ(at(id).state, Session::State::generating);
-  finish(7, {100, 101, kEnd});
-  EXPECT_EQ(at(id).tokens, (std::vector<Token>{1, 2, 3, 4, 5, 100, 101, kEnd}));
+  finish(7, {100, 101, kTableEnd});
+  EXPECT_EQ(at(id).tokens, (std::vector<Token>{1, 2, 3, 4, 5, 100, 101, kTableEnd}));
   EXPECT_EQ(at(id).state, Session::State::idle);
   EXPECT_EQ(table_.metrics().tokens.value(), 8);
 }
@@ -81,7 +81,7 @@ TEST_F(SessionTableTest, WhatCouldNotBeKeptIsTakenBack) {
   begin(id, 7, {{5}, nullptr});
   table_.take_back(before);
   EXPECT_EQ(at(id).state, Session::State::generating) << "nothing has changed yet";
-  finish(7, {100, kEnd});
+  finish(7, {100, kTableEnd});
   table_.take_back(before);
   EXPECT_EQ(at(id).tokens, (std::vector<Token>{1, 2}));
   table_.take_back(before);
@@ -317,7 +317,7 @@ TEST_F(SessionTableTest, AnAnswerJoinsTheConversation) {
   const auto asked = std::make_shared<const ChatHistory>(with_messages({}, {question}));
   begin(id, 7, {{5}, asked});
   std::vector<Token> said = tokenizer_.tokenize("Hi there", AddSpecial::no, ParseSpecial::no);
-  said.push_back(kEnd);
+  said.push_back(kTableEnd);
   finish(7, said);
   EXPECT_EQ(at(id).chat->messages.back()->content, "Hi there");
   EXPECT_EQ(at(id).chat->end, ChatHistory::End::ended_answer);
@@ -340,7 +340,7 @@ TEST_F(SessionTableTest, RandomCommandsKeepItConsistent) {
     std::vector<RequestId> running;
     std::vector<SessionUse> uses;
     std::uint64_t last_request = 0;
-    TimePoint now = kStart;
+    TimePoint now = kTableStart;
     const auto below = [&random](std::size_t n) {
       return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
     };

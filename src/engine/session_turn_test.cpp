@@ -72,14 +72,14 @@ TEST_F(SessionTurnTest, AFileGrowsByItsTurnsAndComesBackAsItWas) {
   SessionImage now = grown(0);
   for (std::uint32_t state = 1; state < 90;) {
     const auto store = open();
-    const auto found = store->load(kLimits, kNow);
+    const auto found = store->load(kFileLimits, kNow);
     if (state == 1) write(*store, now);
     for (int i = 0; i < 7; ++i, ++state) {
       const auto before = std::filesystem::file_size(file);
       write_turn_to(*store, now, state);
       EXPECT_LT(std::filesystem::file_size(file) - before, 600u) << "a turn is written, not the history";
     }
-    const auto loaded = store->load(kLimits, kNow);
+    const auto loaded = store->load(kFileLimits, kNow);
     ASSERT_EQ(loaded.sessions.size(), 1u) << state;
     EXPECT_EQ(loaded.cut, 0u);
     EXPECT_TRUE(same_image(loaded.sessions[0], now)) << state;
@@ -99,7 +99,7 @@ TEST_F(SessionTurnTest, WhatIsTakenBackAndWhatFollowsOnATurnThatWasNotWrittenIsR
   SessionChange change{.id = now.id.text};
   change.turn = std::move(turn);
   for (int i = 0; i < 2; ++i) EXPECT_FALSE(store->write({change})[0]) << "twice is as good as once";
-  EXPECT_TRUE(same_image(store->load(kLimits, kNow).sessions.at(0), grown(9)));
+  EXPECT_TRUE(same_image(store->load(kFileLimits, kNow).sessions.at(0), grown(9)));
 }
 
 TEST_F(SessionTurnTest, AFileThatSaysTheSameAgainAndAgainIsWrittenAnew) {
@@ -119,7 +119,7 @@ TEST_F(SessionTurnTest, AFileThatSaysTheSameAgainAndAgainIsWrittenAnew) {
     most = std::max<std::uint64_t>(most, std::filesystem::file_size(path("sess_A1b2")));
   }
   EXPECT_LT(most, 100'000u);
-  EXPECT_TRUE(same_image(store->load(kLimits, kNow).sessions.at(0), now));
+  EXPECT_TRUE(same_image(store->load(kFileLimits, kNow).sessions.at(0), now));
 }
 
 TEST_F(SessionTurnTest, ATurnThatWasNotWrittenToItsEndIsCutAndOneThatWasChangedIsNot) {
@@ -146,7 +146,7 @@ TEST_F(SessionTurnTest, ATurnThatWasNotWrittenToItsEndIsCutAndOneThatWasChangedI
     } else {
       changed[at] ^= static_cast<std::byte>(1 + random() % 255);
     }
-    const auto loaded = read_session(changed, weights(), kLimits);
+    const auto loaded = read_session(changed, weights(), kFileLimits);
     const auto turn = static_cast<std::uint32_t>(std::ranges::upper_bound(ends, at) - ends.begin());
     if (!cut && at < ends.back()) {
       EXPECT_FALSE(loaded) << "a turn before the last was changed at " << at;
@@ -159,11 +159,11 @@ TEST_F(SessionTurnTest, ATurnThatWasNotWrittenToItsEndIsCutAndOneThatWasChangedI
   for (std::size_t size = ends.back(); size < bytes.size(); size += 7) {
     std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<long>(size));
     const auto store = open();
-    auto found = store->load(kLimits, kNow);
+    auto found = store->load(kFileLimits, kNow);
     EXPECT_EQ(found.cut, size == ends.back() ? 0u : 1u);
     SessionImage now = found.sessions.at(0);
     write_turn_to(*store, now, 5);
-    found = store->load(kLimits, kNow);
+    found = store->load(kFileLimits, kNow);
     EXPECT_EQ(found.cut, 0u);
     EXPECT_TRUE(same_image(found.sessions.at(0), grown(5)));
   }
@@ -172,7 +172,7 @@ TEST_F(SessionTurnTest, ATurnThatWasNotWrittenToItsEndIsCutAndOneThatWasChangedI
 [[noreturn]] void grow_for_ever(const FakeFolder& folder, int acknowledge) {
   auto store = SessionStore::open(folder / "sessions", weights());
   CHECK(store.has_value());
-  auto found = (*store)->load(kLimits, kNow);
+  auto found = (*store)->load(kFileLimits, kNow);
   SessionImage now = found.sessions.empty() ? grown(0) : found.sessions[0];
   auto state = static_cast<std::uint32_t>(now.used - kNow);
   if (found.sessions.empty()) CHECK(!(*store)->write({{"sess_A1b2", now}})[0]);
@@ -189,7 +189,7 @@ TEST_F(SessionTurnTest, AKillWhileAFileGrowsLeavesTheLastAcknowledgedStateOrTheO
     const std::uint32_t acknowledged =
         kill_while_it_writes(random, state, [&](int pipe) { grow_for_ever(folder_, pipe); });
 
-    const auto found = open()->load(kLimits, kNow);
+    const auto found = open()->load(kFileLimits, kNow);
     ASSERT_EQ(found.damaged, 0u) << round;
     ASSERT_TRUE(!found.sessions.empty() || acknowledged == 0) << "an acknowledged state is lost, round " << round;
     if (found.sessions.empty()) continue;

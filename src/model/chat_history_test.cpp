@@ -2,19 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "model/fake_messages.h"
 #include "model/llama_chat_template.h"
 #include "model/sim_tokenizer.h"
 #include "model/test_weights.h"
 
 namespace chasqui {
 namespace {
-
-ChatMessage message(std::string role, std::string content) {
-  ChatMessage made;
-  made.role = std::move(role);
-  made.content = std::move(content);
-  return made;
-}
 
 // A history and the text that stands for it, grown by deltas alone.
 struct Told {
@@ -43,7 +37,7 @@ struct Told {
   }
 };
 
-std::unique_ptr<LlamaChatTemplate> make(const std::string& source = {}) {
+std::unique_ptr<LlamaChatTemplate> history_template(const std::string& source = {}) {
   auto made = LlamaChatTemplate::make(test_weights(), source);
   EXPECT_TRUE(made) << made.error().message;
   return std::move(*made);
@@ -59,14 +53,14 @@ constexpr const char* kCounts =
 
 TEST(ChatHistory, DeltasAddUpToTheWholeConversation) {
   const SimChatTemplate sim;
-  const auto demo = make();
+  const auto demo = history_template();
   for (const ChatTemplate* chat_template : std::initializer_list<const ChatTemplate*>{&sim, demo.get()}) {
     Told told{*chat_template};
-    told.say({message("system", "Be brief."), message("user", "Hello")});
+    told.say({chat_message("system", "Be brief."), chat_message("user", "Hello")});
     told.answer("Hi there", "<|im_end|>");
-    told.say({message("user", "And you?")});
+    told.say({chat_message("user", "And you?")});
     told.answer("Fine", "<|im_end|>");
-    told.say({message("user", "Good"), message("user", "Bye")});
+    told.say({chat_message("user", "Good"), chat_message("user", "Bye")});
     EXPECT_EQ(told.text, told.whole(false));
     const auto opening = text_before_answer(*chat_template, told.history);
     ASSERT_TRUE(opening);
@@ -77,40 +71,40 @@ TEST(ChatHistory, DeltasAddUpToTheWholeConversation) {
 TEST(ChatHistory, AnInterruptedAnswerIsClosedByWhatComesNextOrGoesOn) {
   const SimChatTemplate sim;
   Told told{sim};
-  told.say({message("user", "Count")});
+  told.say({chat_message("user", "Count")});
   told.answer("One, t", "");
   EXPECT_EQ(*text_before_answer(sim, told.history), "");
   told.answer("wo", "");
   ASSERT_EQ(told.history.messages.size(), 2u) << "one answer in two parts";
   EXPECT_EQ(told.history.messages.back()->content, "One, two");
-  told.say({message("user", "Stop")});
+  told.say({chat_message("user", "Stop")});
   EXPECT_EQ(told.text, told.whole(false));
 }
 
 TEST(ChatHistory, WhatTheModelSaidStaysAlsoWhereTheTemplateWouldTrimIt) {
-  const auto trims = make(kTrims);
+  const auto trims = history_template(kTrims);
   Told told{*trims};
-  told.say({message("user", " Hello ")});
+  told.say({chat_message("user", " Hello ")});
   told.answer("  Hi  ", "<|im_end|>");
-  told.say({message("user", "Bye")});
+  told.say({chat_message("user", "Bye")});
   EXPECT_EQ(told.text, "[user]Hello<|im_end|>\n[assistant]  Hi  <|im_end|>\n[user]Bye<|im_end|>\n");
 }
 
 TEST(ChatHistory, AnEndTokenThatIsNotTheTemplatesOwnStays) {
   const SimChatTemplate sim;
   Told told{sim};
-  told.say({message("user", "Hello")});
+  told.say({chat_message("user", "Hello")});
   told.answer("Hi", "<|endoftext|>");
-  told.say({message("user", "Bye")});
+  told.say({chat_message("user", "Bye")});
   EXPECT_EQ(told.text,
             "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\nHi<|endoftext|><|im_end|>\n"
             "<|im_start|>user\nBye<|im_end|>\n");
 }
 
 TEST(ChatHistory, ATemplateThatChangesWhatIsThereIsAnErrorThatSaysSo) {
-  const auto counts = make(kCounts);
-  const ChatHistory history = with_messages({}, {message("user", "Hello")});
-  const std::vector<ChatMessage> next = {message("user", "Bye")};
+  const auto counts = history_template(kCounts);
+  const ChatHistory history = with_messages({}, {chat_message("user", "Hello")});
+  const std::vector<ChatMessage> next = {chat_message("user", "Bye")};
   const auto delta = text_of_messages(*counts, history, next);
   ASSERT_FALSE(delta);
   EXPECT_EQ(delta.error().code, ErrorCode::invalid_request);
@@ -122,14 +116,14 @@ TEST(ChatHistory, ATemplateThatChangesWhatIsThereIsAnErrorThatSaysSo) {
 TEST(ChatHistory, TheMarkInAMessageDoesNotMislead) {
   const SimChatTemplate sim;
   Told told{sim};
-  told.say({message("user", "Chasqui9answer0x")});
+  told.say({chat_message("user", "Chasqui9answer0x")});
   told.answer("Chasqui9answer1x", "<|im_end|>");
-  told.say({message("user", "Chasqui9answer1x Chasqui9answer2x")});
+  told.say({chat_message("user", "Chasqui9answer1x Chasqui9answer2x")});
   EXPECT_EQ(told.text, told.whole(false));
   told.answer("!", "<|im_end|>");
   std::string all;
   for (int i = 0; i < 4; ++i) all += "Chasqui9answer" + std::to_string(i) + "x";
-  const std::vector<ChatMessage> hostile = {message("user", all)};
+  const std::vector<ChatMessage> hostile = {chat_message("user", all)};
   EXPECT_FALSE(text_of_messages(sim, told.history, hostile)) << "an error, not a wrong text";
 }
 
@@ -137,14 +131,14 @@ TEST(ChatHistory, ToolsAreShownOnceAndCallsKept) {
   const SimChatTemplate sim;
   Told told{sim};
   told.history.tools = std::make_shared<const std::vector<Tool>>(1, Tool{"weather", "", "{}"});
-  told.say({message("user", "Weather?")});
+  told.say({chat_message("user", "Weather?")});
   told.answer("<tool_call>\n{\"name\":\"weather\"}\n</tool_call>", "<|im_end|>");
-  told.say({message("tool", "Rain")});
+  told.say({chat_message("tool", "Rain")});
   EXPECT_EQ(told.text, told.whole(false));
 }
 
 TEST(ChatHistory, CountsItsBytes) {
-  const ChatHistory one = with_messages({}, {message("user", std::string(1000, 'x'))});
+  const ChatHistory one = with_messages({}, {chat_message("user", std::string(1000, 'x'))});
   EXPECT_GE(one.bytes, 1000u);
   const ChatHistory begun = with_answer(one, "abc", "");
   const ChatHistory more = with_answer(begun, "def", "");

@@ -47,7 +47,7 @@ std::vector<Token> forced(Walk& walk, const Tokenizer& tokenizer) {
   return {found.begin(), found.end()};
 }
 
-std::string forced_text(Walk& walk) { return walk.masks.forced_text(walk.matcher.state(walk.masks)); }
+std::string forced_text_of(Walk& walk) { return walk.masks.forced_text(walk.matcher.state(walk.masks)); }
 
 class ForcedTokensTest : public ::testing::Test {
  protected:
@@ -135,7 +135,7 @@ TEST_F(ForcedTokensTest, MayComeAndNothingElseMay) {
       }
       if (ways.empty()) break;
       ASSERT_TRUE(accept(walk, ways[random() % ways.size()]));
-      const std::string certain = forced_text(walk);
+      const std::string certain = forced_text_of(walk);
       std::string spelled;
       for (const Token token : forced(walk)) {
         EXPECT_FALSE(tokenizer_.is_end_of_generation(token));
@@ -154,7 +154,7 @@ TEST_F(ForcedTokensTest, AreNoneWhereTheTextMayEndOrGoOnOtherwise) {
        {R"(root ::= "a" "bcdefg"?)", R"(root ::= "a" ("bcd" | "efg"))", R"(root ::= "a" ("bcdefg" | <|im_end|>))"}) {
     Walk walk = begin(grammar);
     ASSERT_TRUE(accept(walk, tokens_of("a").front()));
-    EXPECT_EQ(forced_text(walk), "") << grammar;
+    EXPECT_EQ(forced_text_of(walk), "") << grammar;
     EXPECT_TRUE(forced(walk).empty()) << grammar;
   }
 }
@@ -165,7 +165,7 @@ TEST_F(ForcedTokensTest, AreNoneBehindATokenThatIsNoneByItself) {
   ASSERT_EQ(word.size(), 1u) << "of the demo model";
   Walk walk = begin(R"(root ::= " the" [ ] [a-z]+)");
   ASSERT_TRUE(accept(walk, tokens_of(" t").front()));
-  EXPECT_FALSE(forced_text(walk).empty());
+  EXPECT_FALSE(forced_text_of(walk).empty());
   EXPECT_TRUE(forced(walk).empty());
 }
 
@@ -183,7 +183,7 @@ TEST_F(ForcedTokensTest, DoNotSpellAControlToken) {
   }
   ASSERT_TRUE(before.starts_with(spelled)) << spelled;
   for (const Token token : tokens_of(before.substr(spelled.size()))) ASSERT_TRUE(accept(walk, token));
-  EXPECT_FALSE(forced_text(walk).empty());
+  EXPECT_FALSE(forced_text_of(walk).empty());
   EXPECT_TRUE(forced(walk).empty());
   ASSERT_TRUE(accept(walk, marker.front()));
   EXPECT_FALSE(forced(walk).empty()) << "behind it text goes on";
@@ -192,7 +192,7 @@ TEST_F(ForcedTokensTest, DoNotSpellAControlToken) {
 TEST_F(ForcedTokensTest, LeaveALastTokenThatMayBeALongerOne) {
   Walk walk = begin(R"g(root ::= "x = (" [a-z]+ ")")g");
   ASSERT_TRUE(accept(walk, tokens_of("x").front()));
-  ASSERT_EQ(forced_text(walk), " = (");
+  ASSERT_EQ(forced_text_of(walk), " = (");
   std::string said = "x";
   for (const Token token : forced(walk)) said += tokenizer_.piece(token);
   const Token last = tokens_of("x = (").back();
@@ -212,7 +212,7 @@ TEST_F(ForcedTokensTest, BeginInTheMiddleOfACharacterOnlyWhereItEnds) {
   Walk walk = chasqui::begin(R"(root ::= "é" "èab" [xy])", bytes, make_token_trie(bytes));
   walk.last = 0xC3;
   ASSERT_TRUE(walk.matcher.accept(0xC3, walk.masks));
-  EXPECT_EQ(forced_text(walk),
+  EXPECT_EQ(forced_text_of(walk),
             "\xA9\xC3\xA8"
             "ab");
   EXPECT_TRUE(chasqui::forced(walk, bytes).empty());

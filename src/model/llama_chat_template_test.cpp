@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/fake_messages.h"
 #include "model/test_weights.h"
 
 namespace chasqui {
@@ -11,23 +12,16 @@ constexpr const char* kChatMl =
     "{%- for message in messages -%}{{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' -}}"
     "{%- endfor -%}{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%}";
 
-ChatMessage message(std::string role, std::string content) {
-  ChatMessage made;
-  made.role = std::move(role);
-  made.content = std::move(content);
-  return made;
-}
-
-std::unique_ptr<LlamaChatTemplate> make(const std::string& source = {}) {
+std::unique_ptr<LlamaChatTemplate> make_template(const std::string& source = {}) {
   auto made = LlamaChatTemplate::make(test_weights(), source);
   EXPECT_TRUE(made) << made.error().message;
   return std::move(*made);
 }
 
 TEST(LlamaChatTemplate, RendersExactly) {
-  auto chat_template = make(kChatMl);
+  auto chat_template = make_template(kChatMl);
   Chat chat;
-  chat.messages = {message("system", "Be brief."), message("user", "Hi, \"you\"\nthere <|x|>")};
+  chat.messages = {chat_message("system", "Be brief."), chat_message("user", "Hi, \"you\"\nthere <|x|>")};
   EXPECT_EQ(*chat_template->render(chat),
             "<|im_start|>system\nBe brief.<|im_end|>\n"
             "<|im_start|>user\nHi, \"you\"\nthere <|x|><|im_end|>\n"
@@ -38,9 +32,9 @@ TEST(LlamaChatTemplate, RendersExactly) {
 }
 
 TEST(LlamaChatTemplate, ContinuesTheLastMessage) {
-  auto chat_template = make(kChatMl);
+  auto chat_template = make_template(kChatMl);
   Chat chat;
-  chat.messages = {message("user", "Count."), message("assistant", "One, two")};
+  chat.messages = {chat_message("user", "Count."), chat_message("assistant", "One, two")};
   chat.continue_final_message = true;
   EXPECT_EQ(*chat_template->render(chat), "<|im_start|>user\nCount.<|im_end|>\n<|im_start|>assistant\nOne, two");
   chat.messages.pop_back();  // nothing to continue: a turn of its own
@@ -50,11 +44,11 @@ TEST(LlamaChatTemplate, ContinuesTheLastMessage) {
 TEST(LlamaChatTemplate, PartsAreJoinedWithLineBreaksOrLeftToTheTemplate) {
   Chat chat;
   chat.add_generation_prompt = false;
-  chat.messages = {message("user", "")};
+  chat.messages = {chat_message("user", "")};
   chat.messages[0].add_part("One");
   chat.messages[0].add_part("Two");
-  EXPECT_EQ(*make(kChatMl)->render(chat), "<|im_start|>user\nOne\nTwo<|im_end|>\n");
-  auto typed = make(
+  EXPECT_EQ(*make_template(kChatMl)->render(chat), "<|im_start|>user\nOne\nTwo<|im_end|>\n");
+  auto typed = make_template(
       "{%- for m in messages -%}[{{ m.role }}]{%- if m.content is string -%}{{ m.content }}{%- else -%}"
       "{%- for part in m.content -%}({{ part.text }}){%- endfor -%}{%- endif -%}{%- endfor -%}");
   EXPECT_EQ(*typed->render(chat), "[user](One)(Two)");
@@ -62,21 +56,22 @@ TEST(LlamaChatTemplate, PartsAreJoinedWithLineBreaksOrLeftToTheTemplate) {
 
 TEST(LlamaChatTemplate, ContinuesAnAnswerInParts) {
   Chat chat;
-  chat.messages = {message("user", "Count."), message("assistant", "")};
+  chat.messages = {chat_message("user", "Count."), chat_message("assistant", "")};
   chat.messages[1].add_part("One, two");
   chat.continue_final_message = true;
-  EXPECT_EQ(*make(kChatMl)->render(chat), "<|im_start|>user\nCount.<|im_end|>\n<|im_start|>assistant\nOne, two");
+  EXPECT_EQ(*make_template(kChatMl)->render(chat),
+            "<|im_start|>user\nCount.<|im_end|>\n<|im_start|>assistant\nOne, two");
 }
 
 TEST(LlamaChatTemplate, DeveloperIsSystemToMostModels) {
-  auto chat_template = make(kChatMl);
+  auto chat_template = make_template(kChatMl);
   Chat chat;
-  chat.messages = {message("developer", "Be brief."), message("user", "Hi")};
+  chat.messages = {chat_message("developer", "Be brief."), chat_message("user", "Hi")};
   EXPECT_EQ(chat_template->render(chat)->find("<|im_start|>system\nBe brief."), 0u);
 }
 
 TEST(LlamaChatTemplate, WritesToolsAndCalls) {
-  auto chat_template = make(
+  auto chat_template = make_template(
       "{%- if tools -%}Tools: {%- for t in tools -%}{{ t.function.name }} {{ t.function.parameters | tojson }}"
       "{%- endfor -%}{%- endif -%}\n"
       "{%- for m in messages -%}[{{ m.role }}]{{ m.content }}"
@@ -85,7 +80,7 @@ TEST(LlamaChatTemplate, WritesToolsAndCalls) {
   Chat chat;
   chat.add_generation_prompt = false;
   chat.tools = {{"weather", "Looks out of the window.", R"({"type":"object","properties":{}})"}};
-  chat.messages = {message("user", "Lima?"), message("assistant", ""), message("tool", "sunny")};
+  chat.messages = {chat_message("user", "Lima?"), chat_message("assistant", ""), chat_message("tool", "sunny")};
   chat.messages[1].tool_calls = {{"call-1", "weather", R"({"city":"Lima"})"}};
   chat.messages[2].tool_call_id = "call-1";
   const auto text = chat_template->render(chat);
@@ -95,20 +90,20 @@ TEST(LlamaChatTemplate, WritesToolsAndCalls) {
 }
 
 TEST(LlamaChatTemplate, TheModelsOwnTemplateWorks) {
-  auto chat_template = make();
+  auto chat_template = make_template();
   EXPECT_FALSE(chat_template->source().empty());
   Chat chat;
-  chat.messages = {message("system", "Be brief."), message("user", "Hello there")};
+  chat.messages = {chat_message("system", "Be brief."), chat_message("user", "Hello there")};
   const auto text = chat_template->render(chat);
   ASSERT_TRUE(text) << text.error().message;
   EXPECT_NE(text->find("Hello there"), std::string::npos);
 }
 
 TEST(LlamaChatTemplate, TheDemoModelsToolsAreWrittenAsItLearntThem) {
-  auto chat_template = make();
+  auto chat_template = make_template();
   Chat chat;
   chat.tools = {{"weather", "Looks out of the window.", R"({"type":"object"})"}};
-  chat.messages = {message("user", "Lima?"), message("assistant", ""), message("tool", "sunny")};
+  chat.messages = {chat_message("user", "Lima?"), chat_message("assistant", ""), chat_message("tool", "sunny")};
   chat.messages[1].tool_calls = {{"call-1", "weather", R"({"city":"Lima"})"}};
   chat.messages[2].tool_call_id = "call-1";
   const auto text = chat_template->render(chat);
@@ -123,11 +118,11 @@ TEST(LlamaChatTemplate, TheDemoModelsToolsAreWrittenAsItLearntThem) {
 }
 
 TEST(LlamaChatTemplate, RefusalsOfTheTemplateAreErrorsOfTheMessages) {
-  auto chat_template = make(
+  auto chat_template = make_template(
       "{%- for m in messages -%}{%- if m.role == 'wizard' -%}{{ raise_exception('no wizards here') }}{%- endif -%}"
       "{{ m.content }}{%- endfor -%}");
   Chat chat;
-  chat.messages = {message("wizard", "Abracadabra")};
+  chat.messages = {chat_message("wizard", "Abracadabra")};
   const auto refused = chat_template->render(chat);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::invalid_request);
@@ -137,9 +132,9 @@ TEST(LlamaChatTemplate, RefusalsOfTheTemplateAreErrorsOfTheMessages) {
 }
 
 TEST(LlamaChatTemplate, JsonThatIsNoneIsRefused) {
-  auto chat_template = make(kChatMl);
+  auto chat_template = make_template(kChatMl);
   Chat chat;
-  chat.messages = {message("user", "Hi")};
+  chat.messages = {chat_message("user", "Hi")};
   chat.tools = {{"weather", "", "{not json"}};
   EXPECT_FALSE(chat_template->render(chat));
 }

@@ -48,11 +48,11 @@ class Directions {
 
 std::int32_t width() { return test_weights()->info().embedding_length; }
 
-std::vector<Token> prompt() {
+std::vector<Token> steered_prompt() {
   return LlamaTokenizer(test_weights()).tokenize("The runner waits.", AddSpecial::yes, ParseSpecial::no);
 }
 
-Result<std::unique_ptr<LlamaModel>> make(const std::vector<Words>& given, bool draft = false) {
+Result<std::unique_ptr<LlamaModel>> make_steered(const std::vector<Words>& given, bool draft = false) {
   ModelConfig config{.slots = 1, .cells = 256, .threads = 1};
   config.llama = flags(given);
   config.draft = draft;
@@ -60,13 +60,13 @@ Result<std::unique_ptr<LlamaModel>> make(const std::vector<Words>& given, bool d
 }
 
 std::vector<float> logits(const std::vector<Words>& given, bool draft = false) {
-  auto model = make(given, draft);
+  auto model = make_steered(given, draft);
   CHECK(model, model ? "" : model.error().message);
-  return run(**model, 0, 0, prompt());
+  return run(**model, 0, 0, steered_prompt());
 }
 
 std::string error_of(const std::vector<Words>& given) {
-  const auto model = make(given);
+  const auto model = make_steered(given);
   return model ? "none" : model.error().message;
 }
 
@@ -97,7 +97,7 @@ TEST(LlamaControlVector, IsInEmbeddingsToo) {
   const auto embed = [](LlamaOptionsPtr options) {
     auto made = LlamaEmbedder::make(test_weights(), {.tokens_max = 64, .llama = std::move(options)});
     CHECK(made, made ? "" : made.error().message);
-    const std::vector<std::vector<Token>> inputs = {prompt()};
+    const std::vector<std::vector<Token>> inputs = {steered_prompt()};
     return (*made)->embed(inputs, nullptr).value()[0].values;
   };
   EXPECT_GT(difference(embed(nullptr), embed(flags({{"--control-vector", file.path()}}))), kClose);

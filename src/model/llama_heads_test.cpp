@@ -16,28 +16,28 @@ namespace {
 
 constexpr TokenCount kDraftTokens = 3;
 
-std::string path_of(const std::string& name) { return std::string(CHASQUI_BINARY_DIR) + "/models/" + name + ".gguf"; }
+std::string head_path(const std::string& name) { return std::string(CHASQUI_BINARY_DIR) + "/models/" + name + ".gguf"; }
 
-WeightsPtr weights_of(const std::string& name) {
+WeightsPtr head_weights(const std::string& name) {
   WeightsOptions options;
   options.heads = true;
-  auto weights = LlamaWeights::from_file(path_of(name), options);
+  auto weights = LlamaWeights::from_file(head_path(name), options);
   CHECK(weights, weights ? "" : weights.error().message + " (make test-models)");
   return *weights;
 }
 
-enum class Kind { eagle3, mtp };
+enum class HeadKind { eagle3, mtp };
 
-class LlamaHeadsTest : public testing::TestWithParam<std::tuple<Kind, bool>> {
+class LlamaHeadsTest : public testing::TestWithParam<std::tuple<HeadKind, bool>> {
  protected:
   std::unique_ptr<LlamaModel> make(bool with_heads = true) const {
     const auto& [kind, unified] = GetParam();
     ModelConfig config{.slots = 3, .cells = 3 * 256, .unified = unified, .outputs_max = 16, .threads = 1};
     config.warm_up = false;
-    WeightsPtr weights = weights_of(kind == Kind::eagle3 ? "random-24m-f16" : "random-mtp");
-    if (with_heads) config.heads.own = kind == Kind::mtp;
-    if (with_heads && kind == Kind::eagle3) {
-      auto heads = load_heads(path_of("random-eagle3"), {}, weights->info());
+    WeightsPtr weights = head_weights(kind == HeadKind::eagle3 ? "random-24m-f16" : "random-mtp");
+    if (with_heads) config.heads.own = kind == HeadKind::mtp;
+    if (with_heads && kind == HeadKind::eagle3) {
+      auto heads = load_heads(head_path("random-eagle3"), {}, weights->info());
       CHECK(heads, heads ? "" : heads.error().message);
       config.heads.weights = *heads;
     }
@@ -236,31 +236,32 @@ TEST_P(LlamaHeadsTest, DraftsForSeveralSlotsAtOnce) {
   EXPECT_EQ(model->decode(all), DecodeStatus::ok);
 }
 
-std::string name_of(const testing::TestParamInfo<std::tuple<Kind, bool>>& test) {
+std::string head_test_name(const testing::TestParamInfo<std::tuple<HeadKind, bool>>& test) {
   const auto& [kind, unified] = test.param;
-  return std::string(kind == Kind::eagle3 ? "eagle3" : "mtp") + (unified ? "Pool" : "Streams");
+  return std::string(kind == HeadKind::eagle3 ? "eagle3" : "mtp") + (unified ? "Pool" : "Streams");
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, LlamaHeadsTest,
-                         testing::Combine(testing::Values(Kind::eagle3, Kind::mtp), testing::Bool()), name_of);
+                         testing::Combine(testing::Values(HeadKind::eagle3, HeadKind::mtp), testing::Bool()),
+                         head_test_name);
 
 TEST(LlamaHeads, FilesThatDoNotFitAreRefused) {
   const auto demo = load_heads(test_model_path(), {}, test_weights()->info());
   ASSERT_FALSE(demo);
   EXPECT_NE(demo.error().message.find("has no EAGLE-3 heads"), std::string::npos) << demo.error().message;
-  const auto narrow = load_heads(path_of("random-eagle3"), {}, test_weights()->info());
+  const auto narrow = load_heads(head_path("random-eagle3"), {}, test_weights()->info());
   ASSERT_FALSE(narrow);
   EXPECT_NE(narrow.error().message.find("states of width 288"), std::string::npos) << narrow.error().message;
-  ModelInfo shallow = weights_of("random-24m-f16")->info();
+  ModelInfo shallow = head_weights("random-24m-f16")->info();
   shallow.layers = 4;
-  const auto deep = load_heads(path_of("random-eagle3"), {}, shallow);
+  const auto deep = load_heads(head_path("random-eagle3"), {}, shallow);
   ASSERT_FALSE(deep);
   EXPECT_NE(deep.error().message.find("they read layer 5"), std::string::npos) << deep.error().message;
-  EXPECT_FALSE(load_heads(path_of("nothing"), {}, shallow));
+  EXPECT_FALSE(load_heads(head_path("nothing"), {}, shallow));
 }
 
 TEST(LlamaHeads, AModelSaysWhetherItHasSome) {
-  ModelInfo info = weights_of("random-mtp")->info();
+  ModelInfo info = head_weights("random-mtp")->info();
   EXPECT_EQ(info.heads, 1);
   EXPECT_TRUE(has_usable_heads(info));
   info.architecture = "unknown";

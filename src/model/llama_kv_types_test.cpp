@@ -20,13 +20,13 @@ Result<std::unique_ptr<LlamaModel>> with_types(KvType keys, KvType values,
   return LlamaModel::make(test_weights(), config);
 }
 
-std::unique_ptr<LlamaModel> make(KvType type) {
+std::unique_ptr<LlamaModel> make_typed(KvType type) {
   auto model = with_types(type, type);
   CHECK(model, model ? "" : model.error().message);
   return std::move(*model);
 }
 
-std::vector<Token> prompt() {
+std::vector<Token> typed_prompt() {
   return LlamaTokenizer(test_weights())
       .tokenize(
           "The runner waits at the relay station until the message comes, then carries it to the next one. "
@@ -37,21 +37,21 @@ std::vector<Token> prompt() {
 class LlamaKvTypes : public testing::TestWithParam<KvType> {};
 
 TEST_P(LlamaKvTypes, AnswersAreNearThoseOfFloats) {
-  const std::vector<float> exact = run(*make(KvType::f32), 0, 0, prompt());
-  const std::vector<float> got = run(*make(GetParam()), 0, 0, prompt());
+  const std::vector<float> exact = run(*make_typed(KvType::f32), 0, 0, typed_prompt());
+  const std::vector<float> got = run(*make_typed(GetParam()), 0, 0, typed_prompt());
   EXPECT_LT(difference(exact, got), bytes_per_value(GetParam()) < 1 ? 0.4 : 0.1);
 }
 
 TEST_P(LlamaKvTypes, ASnapshotGoesOnInAnotherContextWithTheSameTokens) {
-  const std::vector<Token> tokens = prompt();
+  const std::vector<Token> tokens = typed_prompt();
   const auto length = static_cast<TokenCount>(tokens.size());
-  auto one = make(GetParam());
+  auto one = make_typed(GetParam());
   const std::vector<float> logits = run(*one, 0, 0, tokens);
   const KvSnapshotPtr snapshot = one->snapshot(SlotId{0}, length);
   ASSERT_TRUE(snapshot);
   EXPECT_GT(one->shape().kv_block, 0) << "it is copied in blocks";
   const std::vector<Token> expected = greedy(*one, 0, length, logits, 8);
-  auto other = make(GetParam());
+  auto other = make_typed(GetParam());
   run(*other, 0, 0, std::span(tokens).first(5));
   ASSERT_TRUE(other->restore(SlotId{2}, *snapshot, length));
   EXPECT_EQ(greedy(*other, 2, length, logits, 8), expected);
@@ -60,9 +60,9 @@ TEST_P(LlamaKvTypes, ASnapshotGoesOnInAnotherContextWithTheSameTokens) {
 }
 
 TEST_P(LlamaKvTypes, SlotsMoveAndChangePlaces) {
-  const std::vector<Token> tokens = prompt();
+  const std::vector<Token> tokens = typed_prompt();
   const auto length = static_cast<TokenCount>(tokens.size());
-  auto model = make(GetParam());
+  auto model = make_typed(GetParam());
   const std::vector<float> logits = run(*model, 0, 0, tokens);
   const std::vector<Token> expected = greedy(*model, 0, length, logits, 8);
   model->trim(SlotId{0}, length);
@@ -100,7 +100,7 @@ TEST(LlamaKvTypesOfTwoKinds, GoOnFromSnapshotsOfOtherKindsOfMemory) {
 TEST(LlamaKvTypesOfTwoKinds, Work) {
   const auto model = with_types(KvType::q8_0, KvType::q4_0);
   ASSERT_TRUE(model) << model.error().message;
-  run(**model, 0, 0, prompt());
+  run(**model, 0, 0, typed_prompt());
 }
 
 TEST(LlamaKvTypesOfTwoKinds, QuantizedValuesWithoutFlashAttentionAreRefusedWithTheReason) {

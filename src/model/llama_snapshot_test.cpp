@@ -18,7 +18,7 @@
 namespace chasqui {
 namespace {
 
-constexpr TokenCount kLength = 320;  // longer than the window of random-swa
+constexpr TokenCount kSnapshotLength = 320;  // longer than the window of random-swa
 
 std::string path_of(const std::string& name) {
   return name == "demo" ? test_model_path() : std::string(CHASQUI_BINARY_DIR) + "/models/" + name + ".gguf";
@@ -35,7 +35,7 @@ WeightsPtr weights_of(const std::string& name) {
   return weights;
 }
 
-std::vector<std::byte> bytes_of(const KvSnapshot& snapshot) {
+std::vector<std::byte> snapshot_bytes(const KvSnapshot& snapshot) {
   std::vector<std::byte> bytes;
   for (const KvBlockPtr& block : snapshot.blocks()) {
     bytes.insert(bytes.end(), block->bytes().begin(), block->bytes().end());
@@ -47,7 +47,7 @@ std::vector<std::byte> bytes_of(const KvSnapshot& snapshot) {
 KvSnapshotPtr altered(const KvSnapshot& snapshot, std::size_t size, std::size_t of_them) {
   const auto copy = std::make_shared<KvSnapshot>(size, snapshot.tokens());
   std::memset(copy->bytes().data(), 0, size);
-  std::memcpy(copy->bytes().data(), bytes_of(snapshot).data(), of_them);
+  std::memcpy(copy->bytes().data(), snapshot_bytes(snapshot).data(), of_them);
   return copy;
 }
 
@@ -61,7 +61,7 @@ class LlamaSnapshot : public testing::TestWithParam<std::tuple<std::string, bool
     ASSERT_TRUE(model) << model.error().message;
     model_ = std::move(*model);
     std::uint32_t state = 1;
-    for (TokenCount i = 0; i < kLength; ++i) {
+    for (TokenCount i = 0; i < kSnapshotLength; ++i) {
       state = state * 1664525 + 1013904223;
       prompt_.push_back(static_cast<Token>((state >> 8) % static_cast<std::uint32_t>(weights->info().vocabulary)));
     }
@@ -78,29 +78,29 @@ class LlamaSnapshot : public testing::TestWithParam<std::tuple<std::string, bool
 
 TEST_P(LlamaSnapshot, GoesOnInAnotherSlotWithTheSameAnswer) {
   const std::vector<float> logits = read(0);
-  const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kLength);
+  const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kSnapshotLength);
   ASSERT_TRUE(snapshot);
-  EXPECT_EQ(snapshot->tokens(), kLength);
-  const std::vector<Token> expected = greedy(*model_, 0, kLength, logits, 12);
+  EXPECT_EQ(snapshot->tokens(), kSnapshotLength);
+  const std::vector<Token> expected = greedy(*model_, 0, kSnapshotLength, logits, 12);
   for (const std::int32_t slot : {2, 1}) {
-    ASSERT_TRUE(model_->restore(SlotId{slot}, *snapshot, kLength));
-    EXPECT_EQ(greedy(*model_, slot, kLength, logits, 12), expected) << "slot " << slot;
+    ASSERT_TRUE(model_->restore(SlotId{slot}, *snapshot, kSnapshotLength));
+    EXPECT_EQ(greedy(*model_, slot, kSnapshotLength, logits, 12), expected) << "slot " << slot;
   }
   // And where it came from, once that is empty.
   model_->trim(SlotId{0}, 0);
-  ASSERT_TRUE(model_->restore(SlotId{0}, *snapshot, kLength));
-  EXPECT_EQ(greedy(*model_, 0, kLength, logits, 12), expected);
+  ASSERT_TRUE(model_->restore(SlotId{0}, *snapshot, kSnapshotLength));
+  EXPECT_EQ(greedy(*model_, 0, kSnapshotLength, logits, 12), expected);
 }
 
 TEST_P(LlamaSnapshot, OfAnAnswerGoesOnWhereItWas) {
   const std::vector<float> logits = read(0);
-  std::vector<Token> said = greedy(*model_, 0, kLength, logits, 6);
-  const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kLength + 6);
+  std::vector<Token> said = greedy(*model_, 0, kSnapshotLength, logits, 6);
+  const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kSnapshotLength + 6);
   ASSERT_TRUE(snapshot);
   const Token next = 7;
-  const std::vector<float> expected = run(*model_, 0, kLength + 6, std::span(&next, 1));
-  ASSERT_TRUE(model_->restore(SlotId{1}, *snapshot, kLength + 6));
-  EXPECT_LT(difference(expected, run(*model_, 1, kLength + 6, std::span(&next, 1))), kClose);
+  const std::vector<float> expected = run(*model_, 0, kSnapshotLength + 6, std::span(&next, 1));
+  ASSERT_TRUE(model_->restore(SlotId{1}, *snapshot, kSnapshotLength + 6));
+  EXPECT_LT(difference(expected, run(*model_, 1, kSnapshotLength + 6, std::span(&next, 1))), kClose);
 }
 
 TEST_P(LlamaSnapshot, CanBeCutWhereItHoldsAllOfIt) {
@@ -108,10 +108,10 @@ TEST_P(LlamaSnapshot, CanBeCutWhereItHoldsAllOfIt) {
   const std::string name = std::get<0>(GetParam());
   EXPECT_EQ(cuts, name != "random-swa" && name != "random-recurrent" && name != "random-hybrid");
   const std::vector<float> logits = read(0);
-  greedy(*model_, 0, kLength, logits, 12);  // what is cut off
-  const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kLength + 12);
+  greedy(*model_, 0, kSnapshotLength, logits, 12);  // what is cut off
+  const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kSnapshotLength + 12);
   ASSERT_TRUE(snapshot);
-  for (const TokenCount keep : {kLength - 1, kLength / 2, 1}) {
+  for (const TokenCount keep : {kSnapshotLength - 1, kSnapshotLength / 2, 1}) {
     if (!cuts) {
       EXPECT_FALSE(model_->restore(SlotId{1}, *snapshot, keep));
       EXPECT_LT(difference(logits, read(1)), kClose) << "the slot is empty";
@@ -126,38 +126,38 @@ TEST_P(LlamaSnapshot, CanBeCutWhereItHoldsAllOfIt) {
 
 TEST_P(LlamaSnapshot, LeavesTheOtherSlotsAsTheyAre) {
   const std::vector<float> logits = read(0);
-  const std::vector<Token> expected = greedy(*model_, 0, kLength, logits, 8);
+  const std::vector<Token> expected = greedy(*model_, 0, kSnapshotLength, logits, 8);
   model_->trim(SlotId{0}, 0);
   EXPECT_LT(difference(logits, read(0)), kClose);
-  const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kLength);
+  const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kSnapshotLength);
   ASSERT_TRUE(snapshot);
-  ASSERT_TRUE(model_->restore(SlotId{1}, *snapshot, kLength));
+  ASSERT_TRUE(model_->restore(SlotId{1}, *snapshot, kSnapshotLength));
   model_->move(SlotId{1}, SlotId{2});
-  EXPECT_EQ(greedy(*model_, 0, kLength, logits, 8), expected);
-  EXPECT_EQ(greedy(*model_, 2, kLength, logits, 8), expected);
+  EXPECT_EQ(greedy(*model_, 0, kSnapshotLength, logits, 8), expected);
+  EXPECT_EQ(greedy(*model_, 2, kSnapshotLength, logits, 8), expected);
 }
 
 TEST_P(LlamaSnapshot, AMoveLeavesNothingOutThatATrimNeeds) {
   const std::vector<float> logits = read(0);
-  greedy(*model_, 0, kLength, logits, 12);
+  greedy(*model_, 0, kSnapshotLength, logits, 12);
   model_->move(SlotId{0}, SlotId{2});
   if (!model_->shape().trims_anywhere) GTEST_SKIP() << "nothing to trim";
-  model_->trim(SlotId{2}, kLength / 2);
-  EXPECT_LT(difference(logits, read(2, kLength / 2)), kClose);
+  model_->trim(SlotId{2}, kSnapshotLength / 2);
+  EXPECT_LT(difference(logits, read(2, kSnapshotLength / 2)), kClose);
 }
 
 TEST_P(LlamaSnapshot, OfWhatTheSlotDoesNotHoldIsNone) {
   EXPECT_FALSE(model_->snapshot(SlotId{0}, 1)) << "an empty slot";
   read(0);
-  EXPECT_FALSE(model_->snapshot(SlotId{0}, kLength + 1));
-  EXPECT_EQ(model_->snapshot(SlotId{0}, kLength - 1) != nullptr, model_->shape().kv_block > 0);
-  EXPECT_TRUE(model_->snapshot(SlotId{0}, kLength));
+  EXPECT_FALSE(model_->snapshot(SlotId{0}, kSnapshotLength + 1));
+  EXPECT_EQ(model_->snapshot(SlotId{0}, kSnapshotLength - 1) != nullptr, model_->shape().kv_block > 0);
+  EXPECT_TRUE(model_->snapshot(SlotId{0}, kSnapshotLength));
 }
 
 // Not with bytes that were changed in their middle: libllama believes counts and positions.
 TEST_P(LlamaSnapshot, ThatIsNoneOrCutShortIsRefusedAndTheSlotStaysEmpty) {
   const std::vector<float> logits = read(0);
-  const KvSnapshotPtr whole = model_->snapshot(SlotId{0}, kLength);
+  const KvSnapshotPtr whole = model_->snapshot(SlotId{0}, kSnapshotLength);
   ASSERT_TRUE(whole);
   const std::size_t size = whole->size();
   const std::vector<KvSnapshotPtr> bad = {
@@ -169,47 +169,47 @@ TEST_P(LlamaSnapshot, ThatIsNoneOrCutShortIsRefusedAndTheSlotStaysEmpty) {
       altered(*whole, size + 8, size),
   };
   for (const KvSnapshotPtr& snapshot : bad) {
-    EXPECT_FALSE(model_->restore(SlotId{1}, *snapshot, kLength)) << snapshot->size() << " bytes of " << size;
+    EXPECT_FALSE(model_->restore(SlotId{1}, *snapshot, kSnapshotLength)) << snapshot->size() << " bytes of " << size;
     EXPECT_LT(difference(logits, read(1)), kClose) << "the slot is empty, and can be used";
     model_->trim(SlotId{1}, 0);
   }
-  const auto other = std::make_shared<KvSnapshot>(size, kLength + 1);
-  std::ranges::copy(bytes_of(*whole), other->bytes().begin());
-  EXPECT_FALSE(model_->restore(SlotId{1}, *other, kLength)) << "not as long as it says";
-  ASSERT_TRUE(model_->restore(SlotId{1}, *whole, kLength));
-  EXPECT_EQ(greedy(*model_, 1, kLength, logits, 4), greedy(*model_, 0, kLength, logits, 4));
+  const auto other = std::make_shared<KvSnapshot>(size, kSnapshotLength + 1);
+  std::ranges::copy(snapshot_bytes(*whole), other->bytes().begin());
+  EXPECT_FALSE(model_->restore(SlotId{1}, *other, kSnapshotLength)) << "not as long as it says";
+  ASSERT_TRUE(model_->restore(SlotId{1}, *whole, kSnapshotLength));
+  EXPECT_EQ(greedy(*model_, 1, kSnapshotLength, logits, 4), greedy(*model_, 0, kSnapshotLength, logits, 4));
 }
 
 TEST_P(LlamaSnapshot, IsPutTogetherFromRangesThatWereCopiedOneByOne) {
   const TokenCount block = model_->shape().kv_block;
   EXPECT_EQ(block > 0, model_->shape().cuts_snapshots);
   if (block == 0) GTEST_SKIP() << "only whole snapshots";
-  ASSERT_LT(block, kLength);
+  ASSERT_LT(block, kSnapshotLength);
   const std::vector<float> logits = read(0);
-  const std::vector<Token> expected = greedy(*model_, 0, kLength, logits, 8);
-  const KvSnapshotPtr whole = model_->copy_out(SlotId{0}, 0, kLength);
-  const KvSnapshotPtr end = model_->copy_out(SlotId{0}, block, kLength);
+  const std::vector<Token> expected = greedy(*model_, 0, kSnapshotLength, logits, 8);
+  const KvSnapshotPtr whole = model_->copy_out(SlotId{0}, 0, kSnapshotLength);
+  const KvSnapshotPtr end = model_->copy_out(SlotId{0}, block, kSnapshotLength);
   ASSERT_TRUE(whole && end);
   const KvSnapshotPtr joined = KvSnapshot::joined(*whole, block, *end);
-  EXPECT_EQ(bytes_of(*joined), bytes_of(*whole));
+  EXPECT_EQ(snapshot_bytes(*joined), snapshot_bytes(*whole));
   EXPECT_EQ(joined->blocks().front(), whole->blocks().front());
-  ASSERT_TRUE(model_->restore(SlotId{1}, *joined, kLength));
-  EXPECT_EQ(greedy(*model_, 1, kLength, logits, 8), expected);
-  const auto other = KvSnapshot::with_room(whole->size(), kLength, 2 * block);
-  EXPECT_FALSE(model_->restore(SlotId{2}, *other, kLength)) << "blocks of another length";
-  const auto thin = KvSnapshot::with_room(static_cast<std::size_t>(kLength), kLength, block);
-  EXPECT_FALSE(model_->restore(SlotId{2}, *thin, kLength)) << "of another model";
+  ASSERT_TRUE(model_->restore(SlotId{1}, *joined, kSnapshotLength));
+  EXPECT_EQ(greedy(*model_, 1, kSnapshotLength, logits, 8), expected);
+  const auto other = KvSnapshot::with_room(whole->size(), kSnapshotLength, 2 * block);
+  EXPECT_FALSE(model_->restore(SlotId{2}, *other, kSnapshotLength)) << "blocks of another length";
+  const auto thin = KvSnapshot::with_room(static_cast<std::size_t>(kSnapshotLength), kSnapshotLength, block);
+  EXPECT_FALSE(model_->restore(SlotId{2}, *thin, kSnapshotLength)) << "of another model";
   EXPECT_FALSE(model_->snapshot(SlotId{2}, 1)) << "the slot is still empty";
 }
 
 TEST_P(LlamaSnapshot, ComesBackInPiecesBetweenTheStepsOfOthers) {
   const TokenCount block = model_->shape().kv_block;
   if (block == 0) GTEST_SKIP() << "only whole snapshots";
-  const TokenCount keep = kLength - 10;
+  const TokenCount keep = kSnapshotLength - 10;
   const std::vector<float> logits = read(0);
-  const KvSnapshotPtr whole = model_->copy_out(SlotId{0}, 0, kLength);
+  const KvSnapshotPtr whole = model_->copy_out(SlotId{0}, 0, kSnapshotLength);
   ASSERT_TRUE(whole);
-  EXPECT_EQ(whole->size(), model_->shape().kv_token_bytes * static_cast<std::size_t>(kLength));
+  EXPECT_EQ(whole->size(), model_->shape().kv_token_bytes * static_cast<std::size_t>(kSnapshotLength));
   for (const bool from_slot : {false, true}) {
     Token said = 7;
     for (TokenCount from = 0; from < keep; from += block) {
@@ -234,18 +234,18 @@ TEST_P(LlamaSnapshot, OfCellsThatAreScatteredIsTheSame) {
   run(*model_, 0, 100, prompt().subspan(100, 100));
   run(*model_, 1, 50, std::span(other).subspan(50));
   const std::vector<float> logits = run(*model_, 0, 200, prompt(200));
-  const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kLength);
+  const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kSnapshotLength);
   ASSERT_TRUE(snapshot);
-  const std::vector<Token> expected = greedy(*model_, 0, kLength, logits, 8);
+  const std::vector<Token> expected = greedy(*model_, 0, kSnapshotLength, logits, 8);
   model_->trim(SlotId{0}, 0);
-  ASSERT_TRUE(model_->restore(SlotId{2}, *snapshot, kLength));
-  EXPECT_EQ(greedy(*model_, 2, kLength, logits, 8), expected);
+  ASSERT_TRUE(model_->restore(SlotId{2}, *snapshot, kSnapshotLength));
+  EXPECT_EQ(greedy(*model_, 2, kSnapshotLength, logits, 8), expected);
 }
 
 // What two sequences say when they have changed places, and what they would have said.
 TEST_P(LlamaSnapshot, TwoThatChangePlacesGoOnAsIfTheyHadNot) {
   const std::vector<float> first = read(0);
-  const std::vector<Token> expected = greedy(*model_, 0, kLength, first, 8);
+  const std::vector<Token> expected = greedy(*model_, 0, kSnapshotLength, first, 8);
   const std::vector<Token> other(prompt_.rbegin(), prompt_.rbegin() + 100);
   const std::vector<float> second = run(*model_, 1, 0, other);
   const std::vector<Token> expected_other = greedy(*model_, 1, 100, second, 8);
@@ -254,23 +254,23 @@ TEST_P(LlamaSnapshot, TwoThatChangePlacesGoOnAsIfTheyHadNot) {
   EXPECT_LT(difference(first, read(0)), kClose);
   EXPECT_LT(difference(second, run(*model_, 1, 0, other)), kClose);
   model_->exchange(SlotId{0}, SlotId{1});
-  EXPECT_EQ(greedy(*model_, 1, kLength, first, 4), std::vector<Token>(expected.begin(), expected.begin() + 4));
+  EXPECT_EQ(greedy(*model_, 1, kSnapshotLength, first, 4), std::vector<Token>(expected.begin(), expected.begin() + 4));
   EXPECT_EQ(greedy(*model_, 0, 100, second, 8), expected_other);
-  const KvSnapshotPtr whole = model_->snapshot(SlotId{1}, kLength + 4);
+  const KvSnapshotPtr whole = model_->snapshot(SlotId{1}, kSnapshotLength + 4);
   EXPECT_TRUE(whole) << "it holds what it held, and nothing of the other's";
-  EXPECT_FALSE(model_->snapshot(SlotId{2}, kLength));
+  EXPECT_FALSE(model_->snapshot(SlotId{2}, kSnapshotLength));
 }
 
 TEST_P(LlamaSnapshot, ToChangePlacesWithAnEmptySlotIsToMove) {
   const std::vector<float> logits = read(0);
-  const std::vector<Token> expected = greedy(*model_, 0, kLength, logits, 8);
+  const std::vector<Token> expected = greedy(*model_, 0, kSnapshotLength, logits, 8);
   model_->trim(SlotId{0}, 0);
   EXPECT_LT(difference(logits, read(0)), kClose);
   model_->exchange(SlotId{0}, SlotId{2});
-  EXPECT_FALSE(model_->snapshot(SlotId{0}, kLength));
+  EXPECT_FALSE(model_->snapshot(SlotId{0}, kSnapshotLength));
   model_->exchange(SlotId{1}, SlotId{2});
   model_->exchange(SlotId{0}, SlotId{2});
-  EXPECT_EQ(greedy(*model_, 1, kLength, logits, 8), expected);
+  EXPECT_EQ(greedy(*model_, 1, kSnapshotLength, logits, 8), expected);
 }
 
 TEST(LlamaSnapshotWindow, ThatIsAsLongAsTheSlotCanBeCut) {

@@ -42,7 +42,7 @@ std::set<int> threads_of_process() {
 
 std::string range(int first, int last) { return std::to_string(first) + "-" + std::to_string(last); }
 
-Result<std::unique_ptr<LlamaModel>> make(const std::vector<Words>& given, std::int32_t threads = 2) {
+Result<std::unique_ptr<LlamaModel>> make_threaded(const std::vector<Words>& given, std::int32_t threads = 2) {
   ModelConfig config{.slots = 1, .cells = 256, .threads = threads, .adapt_threads = false};
   config.llama = flags(given);
   return LlamaModel::make(test_weights(), config);
@@ -74,7 +74,7 @@ TEST(LlamaThreads, StandOnTheCpusOfTheMask) {
   const Cpus allowed = cpus_of(0);
   const int one = *allowed.rbegin();
   const std::set<int> before = threads_of_process();
-  auto model = make({{"--cpu-range", range(one, one)}});
+  auto model = make_threaded({{"--cpu-range", range(one, one)}});
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_EQ(cpus_of(0), allowed) << "who makes a model stays where it was";
   const Seen seen = after_a_decode(**model, before);
@@ -87,7 +87,7 @@ TEST(LlamaThreads, StandEachOnItsOwnCpuWhereThatIsStrict) {
   const Cpus allowed = cpus_of(0);
   if (allowed.size() < 2) GTEST_SKIP() << "one CPU";
   const std::set<int> before = threads_of_process();
-  auto model = make({{"--cpu-range", range(0, *allowed.rbegin())}, {"--cpu-strict", "1"}});
+  auto model = make_threaded({{"--cpu-range", range(0, *allowed.rbegin())}, {"--cpu-strict", "1"}});
   ASSERT_TRUE(model) << model.error().message;
   const Seen seen = after_a_decode(**model, before);
   ASSERT_EQ(seen.others.size(), 1u);
@@ -101,7 +101,7 @@ TEST(LlamaThreads, OfSeveralRowsMayStandElsewhere) {
   if (allowed.size() < 2) GTEST_SKIP() << "one CPU";
   const int first = *allowed.begin();
   const int last = *allowed.rbegin();
-  auto model = make({{"--cpu-range", range(first, first)}, {"--cpu-range-batch", range(last, last)}}, 1);
+  auto model = make_threaded({{"--cpu-range", range(first, first)}, {"--cpu-range-batch", range(last, last)}}, 1);
   ASSERT_TRUE(model) << model.error().message;
   const std::set<int> before = threads_of_process();
   EXPECT_EQ(after_a_decode(**model, before, 1).own, Cpus{first});
@@ -111,14 +111,14 @@ TEST(LlamaThreads, OfSeveralRowsMayStandElsewhere) {
 
 TEST(LlamaThreads, AreNoMoreThanTheCpusOfTheMask) {
   const int one = *cpus_of(0).begin();
-  auto model = make({{"--cpu-range", range(one, one)}}, 0);
+  auto model = make_threaded({{"--cpu-range", range(one, one)}}, 0);
   ASSERT_TRUE(model) << model.error().message;
   after_a_decode(**model, {});
   EXPECT_EQ((*model)->compute_stats().threads, 1);
 }
 
 TEST(LlamaThreads, HaveThePriorityThatWasAskedForWhereTheSystemLetsThem) {
-  auto model = make({{"--prio", "-1"}}, 1);
+  auto model = make_threaded({{"--prio", "-1"}}, 1);
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
   int policy = -1;
@@ -128,14 +128,14 @@ TEST(LlamaThreads, HaveThePriorityThatWasAskedForWhereTheSystemLetsThem) {
   });
   worker.join();
   EXPECT_EQ(policy, SCHED_BATCH);
-  auto urgent = make({{"--prio", "2"}}, 1);  // only root may; others are told so in the log
+  auto urgent = make_threaded({{"--prio", "2"}}, 1);  // only root may; others are told so in the log
   ASSERT_TRUE(urgent) << urgent.error().message;
   EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
 }
 
 TEST(LlamaThreads, OnCpusThatAreNotThereAreRefused) {
   const auto field = [](const std::vector<Words>& given) {
-    const auto model = make(given);
+    const auto model = make_threaded(given);
     return model ? std::string("none") : model.error().field;
   };
   EXPECT_EQ(field({{"--cpu-range", "500-510"}}), "--cpu-mask");

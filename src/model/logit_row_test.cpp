@@ -42,7 +42,7 @@ void each_row(std::vector<float> values, const Check& check) {
   }
 }
 
-std::vector<Token> tokens_of(std::vector<Candidate> candidates) {
+std::vector<Token> tokens_of_row(std::vector<Candidate> candidates) {
   std::ranges::sort(candidates, more_likely);
   std::vector<Token> tokens;
   for (const Candidate& c : candidates) tokens.push_back(c.token);
@@ -76,7 +76,7 @@ TEST(LogitRow, TopKIsTheBeginningOfTheSortedRow) {
       expected.resize(std::min(k, expected.size()));
       each_row(values, [&](LogitRow& row, const char* name) {
         row.top_k(k, found);
-        EXPECT_EQ(tokens_of(found), expected) << size << " " << k << " " << name;
+        EXPECT_EQ(tokens_of_row(found), expected) << size << " " << k << " " << name;
       });
     }
   }
@@ -86,7 +86,7 @@ TEST(LogitRow, TopKOfEqualLogitsAreTheLowestIds) {
   std::vector<Candidate> found;
   each_row(std::vector<float>(5000, 1.5f), [&](LogitRow& row, const char*) {
     row.top_k(3, found);
-    EXPECT_EQ(tokens_of(found), (std::vector<Token>{0, 1, 2}));
+    EXPECT_EQ(tokens_of_row(found), (std::vector<Token>{0, 1, 2}));
   });
 }
 

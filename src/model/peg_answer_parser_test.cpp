@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/utf8.h"
+#include "model/fake_messages.h"
 #include "model/llama_chat_template.h"
 #include "model/llama_tokenizer.h"
 #include "model/sampling_parts.h"
@@ -71,23 +72,16 @@ Answer read(const AnswerFormat& format, const std::vector<std::string>& pieces, 
   return answer;
 }
 
-std::unique_ptr<LlamaChatTemplate> load(const std::string& source) {
+std::unique_ptr<LlamaChatTemplate> load_source(const std::string& source) {
   auto made = LlamaChatTemplate::make(test_weights(), source);
   EXPECT_TRUE(made) << made.error().message;
   return std::move(*made);
 }
 
-ChatMessage message(std::string role, std::string content) {
-  ChatMessage made;
-  made.role = std::move(role);
-  made.content = std::move(content);
-  return made;
-}
-
 Chat with_tools() {
   Chat chat;
   chat.split_reasoning = true;
-  chat.messages = {message("user", "How is the weather in Lima and in Cusco?")};
+  chat.messages = {chat_message("user", "How is the weather in Lima and in Cusco?")};
   chat.tools = {{"weather", "Looks out of the window.",
                  R"({"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}},
                      "required":["city"]})"},
@@ -140,7 +134,7 @@ constexpr const char* kThinking =
     "{%- endif -%}";
 
 AnswerFormatPtr format_of(const Chat& chat, const std::string& source = {}) {
-  const auto prepared = load(source)->prepare(chat);
+  const auto prepared = load_source(source)->prepare(chat);
   EXPECT_TRUE(prepared) << prepared.error().message;
   return prepared->format;
 }
@@ -207,7 +201,7 @@ TEST(PegAnswerParser, AnAnswerThatIsContentNeedsNone) {
 
 TEST(PegAnswerParser, GoesOnWithAnAnswerThatThePromptBegins) {
   Chat chat = with_tools();
-  chat.messages.push_back(message("assistant", "It is"));
+  chat.messages.push_back(chat_message("assistant", "It is"));
   chat.continue_final_message = true;
   const auto format = format_of(chat);
   ASSERT_NE(format, nullptr);
@@ -221,7 +215,7 @@ TEST(PegAnswerParser, ACallThatThePromptBeginsIsDeliveredWhole) {
       "<tool_call>\n{\"name\": \"note\", \"arguments\": {\"text\": \"a, b\", \"n\": [1, 2]}}\n</tool_call>";
   for (std::size_t cut = call.find("note") + 6; cut + 12 < call.size(); ++cut) {
     Chat chat = with_tools();
-    chat.messages.push_back(message("assistant", call.substr(0, cut)));
+    chat.messages.push_back(chat_message("assistant", call.substr(0, cut)));
     chat.continue_final_message = true;
     const auto format = format_of(chat);
     ASSERT_NE(format, nullptr);
@@ -290,14 +284,14 @@ bool allows(const PreparedChat& prepared, const std::string& text) {
 TEST(PegAnswerParser, WhereACallIsRequiredTheModelMayNotTalkInstead) {
   Chat chat = with_tools();
   chat.tool_choice = ToolChoice::required;
-  const auto prepared = load("")->prepare(chat);
+  const auto prepared = load_source("")->prepare(chat);
   ASSERT_TRUE(prepared) << prepared.error().message;
   EXPECT_FALSE(prepared->grammar_lazy);
   EXPECT_TRUE(allows(*prepared, "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\""));
   EXPECT_FALSE(allows(*prepared, "Let me see"));
   EXPECT_FALSE(allows(*prepared, "<tool_call>\n{\"name\": \"other"));
   chat.only_tool = "note";
-  const auto only = load("")->prepare(chat);
+  const auto only = load_source("")->prepare(chat);
   ASSERT_TRUE(only);
   EXPECT_EQ(only->prompt, prepared->prompt);
   EXPECT_TRUE(allows(*only, "<tool_call>\n{\"name\": \"note\""));
@@ -305,7 +299,7 @@ TEST(PegAnswerParser, WhereACallIsRequiredTheModelMayNotTalkInstead) {
 }
 
 // Templates of the pinned llama.cpp source, where it is there.
-std::vector<std::filesystem::path> template_files() {
+std::vector<std::filesystem::path> peg_template_files() {
   std::vector<std::filesystem::path> out;
   std::error_code absent;
   for (const auto& entry : std::filesystem::directory_iterator(CHASQUI_TEMPLATES, absent)) {
@@ -321,19 +315,19 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 TEST(PegAnswerParser, WhatTemplatesWriteIsReadBack) {
-  const auto files = template_files();
+  const auto files = peg_template_files();
   if (files.empty()) GTEST_SKIP() << "no templates in " << CHASQUI_TEMPLATES;
   int read_back = 0;
   int calls_read_back = 0;
   for (const auto& path : files) {
     SCOPED_TRACE(path.filename());
-    const auto chat_template = load(text_of(path));
+    const auto chat_template = load_source(text_of(path));
     Chat chat = with_tools();
     const auto prepared = chat_template->prepare(chat);
     ASSERT_TRUE(prepared) << prepared.error().message;
     Chat answered = chat;
     answered.add_generation_prompt = false;
-    answered.messages.push_back(message("assistant", "ZZZ"));
+    answered.messages.push_back(chat_message("assistant", "ZZZ"));
     const auto plain = chat_template->render(answered);
     if (!plain || plain->rfind("ZZZ") == std::string::npos) continue;
     const std::string end = plain->substr(plain->rfind("ZZZ") + 3);
@@ -361,19 +355,19 @@ TEST(PegAnswerParser, WhatTemplatesWriteIsReadBack) {
 }
 
 TEST(PegAnswerParser, WhatIsKnownOfATemplateBeforehandChangesNothing) {
-  const auto files = template_files();
+  const auto files = peg_template_files();
   if (files.empty()) GTEST_SKIP() << "no templates in " << CHASQUI_TEMPLATES;
   int analysed = 0;
   for (const auto& path : files) {
     SCOPED_TRACE(path.filename());
-    const auto chat_template = load(text_of(path));
+    const auto chat_template = load_source(text_of(path));
     if (!chat_template->is_analysed()) continue;
     ++analysed;
     Chat chat = with_tools();
-    chat.messages.insert(chat.messages.begin(), message("system", "Be brief."));
-    ChatMessage call = message("assistant", "");
+    chat.messages.insert(chat.messages.begin(), chat_message("system", "Be brief."));
+    ChatMessage call = chat_message("assistant", "");
     call.tool_calls = {{"abcdefgh1", "weather", R"({"city":"Lima"})"}};
-    ChatMessage result = message("tool", "sunny");
+    ChatMessage result = chat_message("tool", "sunny");
     result.tool_call_id = "abcdefgh1";
     result.name = "weather";
     for (const ToolChoice choice : {ToolChoice::automatic, ToolChoice::required, ToolChoice::none}) {

@@ -10,7 +10,7 @@
 namespace chasqui {
 namespace {
 
-std::string refusal(const std::string& bytes) {
+std::string picture_refusal(const std::string& bytes) {
   const auto picture = decode_picture(bytes);
   EXPECT_FALSE(picture);
   if (picture) return {};
@@ -30,14 +30,14 @@ TEST(PictureFile, DecodesToThreeBytesAPixel) {
 }
 
 TEST(PictureFile, RefusesWhatIsNoPicture) {
-  EXPECT_NE(refusal("").find("PNG, JPEG, GIF and BMP"), std::string::npos);
-  EXPECT_NE(refusal("no picture at all").find("PNG, JPEG, GIF and BMP"), std::string::npos);
-  EXPECT_NE(refusal(test_wav(1000)).find("cannot be decoded"), std::string::npos);
+  EXPECT_NE(picture_refusal("").find("PNG, JPEG, GIF and BMP"), std::string::npos);
+  EXPECT_NE(picture_refusal("no picture at all").find("PNG, JPEG, GIF and BMP"), std::string::npos);
+  EXPECT_NE(picture_refusal(test_wav(1000)).find("cannot be decoded"), std::string::npos);
 }
 
 TEST(PictureFile, RefusesTooManyPixelsByTheHeaderAlone) {
   for (const auto& [width, height] : {std::pair{10'000u, 10'000u}, {20'000u, 10u}, {10u, 20'000u}, {8000u, 5001u}}) {
-    const std::string text = refusal(png_head(width, height) + png_chunk("IDAT", "x"));
+    const std::string text = picture_refusal(png_head(width, height) + png_chunk("IDAT", "x"));
     EXPECT_NE(text.find(std::to_string(width)), std::string::npos) << text;
     EXPECT_NE(text.find("at most 40000000 pixels"), std::string::npos) << text;
   }
@@ -69,13 +69,13 @@ TEST(PictureFile, APixelThatInflatesToManyMegabytesIsRefused) {
   const std::string small = png_head(1, 1) + png_chunk("IDAT", deflated_zeros(100)) + png_chunk("IEND", "");
   EXPECT_TRUE(decode_picture(small)) << "what is too much is left";
   const std::string large = png_head(1, 1) + png_chunk("IDAT", deflated_zeros(500'000)) + png_chunk("IEND", "");
-  EXPECT_NE(refusal(large).find("cannot be decoded"), std::string::npos) << large.size() << " bytes for 129 MB";
+  EXPECT_NE(picture_refusal(large).find("cannot be decoded"), std::string::npos) << large.size() << " bytes for 129 MB";
 }
 
 TEST(PictureFile, RefusesAJpegOfManyScans) {
   std::string jpeg("\xFF\xD8\xFF\xC0\x00\x0B\x08\x00\x08\x00\x08\x01\x01\x11\x00", 15);
   for (int i = 0; i < 101; ++i) jpeg += "\xFF\xDA";
-  EXPECT_NE(refusal(jpeg).find("at most 100 scans"), std::string::npos);
+  EXPECT_NE(picture_refusal(jpeg).find("at most 100 scans"), std::string::npos);
 }
 
 TEST(PictureFile, EveryBeginningAndEveryMutationIsAnAnswer) {

@@ -118,7 +118,7 @@ class Matrix {
   std::vector<char> quantized_;
 };
 
-struct Shape {
+struct KernelShape {
   ggml_type type;
   int depth, columns;
 };
@@ -133,9 +133,9 @@ TEST(Q4Rows, ComeOutAsFromGgmlsKernelForOneRow) {
   }
 }
 
-class RowKernels : public testing::TestWithParam<Shape> {};
+class GgmlRowKernels : public testing::TestWithParam<KernelShape> {};
 
-TEST_P(RowKernels, SayWhatGgmlSaysAndTheSameInAnyCompany) {
+TEST_P(GgmlRowKernels, SayWhatGgmlSaysAndTheSameInAnyCompany) {
   const auto [type, depth, columns] = GetParam();
   const bool repacked = type == GGML_TYPE_Q4_0;
   if (repacked && reordered() == nullptr) GTEST_SKIP() << "this CPU has no such kernel";
@@ -165,14 +165,17 @@ TEST_P(RowKernels, SayWhatGgmlSaysAndTheSameInAnyCompany) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Formats, RowKernels,
-    testing::Values(Shape{GGML_TYPE_Q4_0, 32, 16}, Shape{GGML_TYPE_Q4_0, 64, 8}, Shape{GGML_TYPE_Q4_0, 896, 152},
-                    Shape{GGML_TYPE_Q4_0, 4864, 40}, Shape{GGML_TYPE_Q8_0, 32, 16}, Shape{GGML_TYPE_Q8_0, 64, 5},
-                    Shape{GGML_TYPE_Q8_0, 896, 150}, Shape{GGML_TYPE_Q8_0, 4864, 33}, Shape{GGML_TYPE_Q4_K, 256, 16},
-                    Shape{GGML_TYPE_Q4_K, 2048, 150}, Shape{GGML_TYPE_Q4_K, 5632, 5}, Shape{GGML_TYPE_Q5_K, 256, 16},
-                    Shape{GGML_TYPE_Q5_K, 512, 3}, Shape{GGML_TYPE_Q5_K, 2048, 150}, Shape{GGML_TYPE_Q6_K, 256, 16},
-                    Shape{GGML_TYPE_Q6_K, 512, 3}, Shape{GGML_TYPE_Q6_K, 2048, 150}, Shape{GGML_TYPE_Q6_K, 5632, 20}));
+INSTANTIATE_TEST_SUITE_P(Formats, GgmlRowKernels,
+                         testing::Values(KernelShape{GGML_TYPE_Q4_0, 32, 16}, KernelShape{GGML_TYPE_Q4_0, 64, 8},
+                                         KernelShape{GGML_TYPE_Q4_0, 896, 152}, KernelShape{GGML_TYPE_Q4_0, 4864, 40},
+                                         KernelShape{GGML_TYPE_Q8_0, 32, 16}, KernelShape{GGML_TYPE_Q8_0, 64, 5},
+                                         KernelShape{GGML_TYPE_Q8_0, 896, 150}, KernelShape{GGML_TYPE_Q8_0, 4864, 33},
+                                         KernelShape{GGML_TYPE_Q4_K, 256, 16}, KernelShape{GGML_TYPE_Q4_K, 2048, 150},
+                                         KernelShape{GGML_TYPE_Q4_K, 5632, 5}, KernelShape{GGML_TYPE_Q5_K, 256, 16},
+                                         KernelShape{GGML_TYPE_Q5_K, 512, 3}, KernelShape{GGML_TYPE_Q5_K, 2048, 150},
+                                         KernelShape{GGML_TYPE_Q6_K, 256, 16}, KernelShape{GGML_TYPE_Q6_K, 512, 3},
+                                         KernelShape{GGML_TYPE_Q6_K, 2048, 150},
+                                         KernelShape{GGML_TYPE_Q6_K, 5632, 20}));
 
 }  // namespace
 }  // namespace chasqui

@@ -14,8 +14,8 @@
 namespace chasqui {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kSampledInfinity = std::numeric_limits<float>::infinity();
+constexpr float kSampledNan = std::numeric_limits<float>::quiet_NaN();
 
 void expect_equal(const std::map<Token, double>& a, const std::map<Token, double>& b, double tolerance) {
   ASSERT_EQ(a.size(), b.size());
@@ -83,7 +83,7 @@ std::map<Token, double> llama_distribution(const SamplingParams& p, const std::v
   llama_sampler_apply(chain, &array);
   llama_sampler_free(chain);
 
-  float top = -kInfinity;
+  float top = -kSampledInfinity;
   for (std::size_t i = 0; i < array.size; ++i) top = std::max(top, array.data[i].logit);
   double sum = 0;
   std::map<Token, double> result;
@@ -99,7 +99,7 @@ TEST(Sampler, DistributionIsThatOfLlamaCpp) {
   std::vector<Token> accepted;
   for (Token i = 0; i < 200; ++i) accepted.push_back(i * i % 97);
   for (SamplingParams p : many_params()) {
-    p.logit_bias = {{5, 2.5f}, {6, -kInfinity}, {7, -1.0f}};
+    p.logit_bias = {{5, 2.5f}, {6, -kSampledInfinity}, {7, -1.0f}};
     p.repeat_last_n = 64;
     p.repeat_penalty = 1.3f;
     p.frequency_penalty = 0.2f;
@@ -208,9 +208,9 @@ TEST(Sampler, SurvivesRowsThatAreNoNumbers) {
     SamplingParams p;
     p.temperature = temperature;
     p.seed = 3;
-    p.logit_bias = {{0, -kInfinity}};
+    p.logit_bias = {{0, -kSampledInfinity}};
     Sampler sampler(p, 200, {});
-    for (float value : {kNan, -kInfinity}) {
+    for (float value : {kSampledNan, -kSampledInfinity}) {
       std::vector<float> row(200, value);
       EXPECT_EQ(sampler.sample(row, scratch), 1);  // 0 is banned
       row.assign(200, value);
@@ -218,7 +218,7 @@ TEST(Sampler, SurvivesRowsThatAreNoNumbers) {
       EXPECT_EQ(sampler.sample(row, scratch), 150);
     }
     std::vector<float> row(200, 1.0f);
-    row[99] = kInfinity;
+    row[99] = kSampledInfinity;
     EXPECT_EQ(sampler.sample(row, scratch), 99);
     row.assign(200, std::numeric_limits<float>::max());
     EXPECT_NE(sampler.sample(row, scratch), 0);
@@ -227,7 +227,7 @@ TEST(Sampler, SurvivesRowsThatAreNoNumbers) {
 
 TEST(Sampler, EverythingBannedStillGivesAToken) {
   SamplingParams p = plain();
-  p.logit_bias = {{0, -kInfinity}, {1, -kInfinity}};
+  p.logit_bias = {{0, -kSampledInfinity}, {1, -kSampledInfinity}};
   Sampler sampler(p, 2, {});
   SamplerScratch scratch;
   std::vector<float> row{1, 2};

@@ -15,7 +15,7 @@
 namespace chasqui {
 namespace {
 
-constexpr TokenCount kVocabulary = 8;
+constexpr TokenCount kPartsVocabulary = 8;
 
 // Tokens that `params` may draw from a row, with the chance of each told by the sampler itself.
 std::set<Token> support(SamplingParams params, const std::vector<float>& row, const std::vector<Token>& before = {},
@@ -154,8 +154,8 @@ TEST(SamplingSteps, ReproduceWithTheirSeed) {
   params.seed = 3;
   const auto draw = [&params] {
     LlamaSamplingParts parts;
-    parts.chain = make_chain(params, nullptr, kVocabulary);
-    Sampler sampler(params, kVocabulary, {}, &parts);
+    parts.chain = make_chain(params, nullptr, kPartsVocabulary);
+    Sampler sampler(params, kPartsVocabulary, {}, &parts);
     SamplerScratch scratch;
     std::vector<Token> out;
     for (int i = 0; i < 50; ++i) {

@@ -4,15 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include "model/fake_messages.h"
+
 namespace chasqui {
 namespace {
-
-ChatMessage message(std::string role, std::string content) {
-  ChatMessage made;
-  made.role = std::move(role);
-  made.content = std::move(content);
-  return made;
-}
 
 TEST(SimTokenizer, AnyBytesSurvive) {
   const SimTokenizer tokenizer;
@@ -50,10 +45,10 @@ TEST(SimTokenizer, ControlTokensAreParsedOnRequest) {
 TEST(SimChatTemplate, IsChatMl) {
   const SimChatTemplate chat_template;
   Chat chat;
-  chat.messages = {message("system", "Be brief."), message("user", "Hi")};
+  chat.messages = {chat_message("system", "Be brief."), chat_message("user", "Hi")};
   EXPECT_EQ(*chat_template.render(chat),
             "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
-  chat.messages.push_back(message("assistant", "Hel"));
+  chat.messages.push_back(chat_message("assistant", "Hel"));
   chat.continue_final_message = true;
   EXPECT_TRUE(chat_template.render(chat)->ends_with("<|im_start|>assistant\nHel"));
   EXPECT_EQ(chat_template.render({}).error().field, "messages");
@@ -63,7 +58,7 @@ TEST(SimChatTemplate, WritesToolsAndCalls) {
   const SimChatTemplate chat_template;
   Chat chat;
   chat.tools = {{.name = "weather", .description = "Looks", .parameters = R"({"type":"object"})"}};
-  chat.messages = {message("user", "Lima?"), message("assistant", ""), message("tool", "sunny")};
+  chat.messages = {chat_message("user", "Lima?"), chat_message("assistant", ""), chat_message("tool", "sunny")};
   chat.messages[1].tool_calls = {{"1", "weather", R"({"city":"Lima"})"}};
   chat.messages[2].name = "weather";
   chat.messages[2].tool_call_id = "1";

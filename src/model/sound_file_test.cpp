@@ -11,7 +11,7 @@
 namespace chasqui {
 namespace {
 
-std::string refusal(const std::string& bytes) {
+std::string sound_refusal(const std::string& bytes) {
   const auto samples = decode_sound(bytes, 16000);
   EXPECT_FALSE(samples);
   if (samples) return {};
@@ -34,16 +34,16 @@ TEST(SoundFile, ChangesTheRate) {
 }
 
 TEST(SoundFile, RefusesWhatIsNoSound) {
-  EXPECT_NE(refusal("").find("WAV, MP3 and FLAC"), std::string::npos);
-  EXPECT_NE(refusal("this is no sound at all").find("WAV, MP3 and FLAC"), std::string::npos);
-  EXPECT_NE(refusal(test_png(3, 3)).find("cannot be decoded"), std::string::npos);
+  EXPECT_NE(sound_refusal("").find("WAV, MP3 and FLAC"), std::string::npos);
+  EXPECT_NE(sound_refusal("this is no sound at all").find("WAV, MP3 and FLAC"), std::string::npos);
+  EXPECT_NE(sound_refusal(test_png(3, 3)).find("cannot be decoded"), std::string::npos);
 }
 
 TEST(SoundFile, RefusesWhatIsTooLongOrTooShort) {
-  EXPECT_NE(refusal(test_wav(319)).find("shorter than 0.02"), std::string::npos);
+  EXPECT_NE(sound_refusal(test_wav(319)).find("shorter than 0.02"), std::string::npos);
   EXPECT_TRUE(decode_sound(test_wav(320), 16000));
   // 20 samples a second: few bytes, and 11 minutes.
-  EXPECT_NE(refusal(test_wav(20 * 660, 20)).find("longer than 600 seconds"), std::string::npos);
+  EXPECT_NE(sound_refusal(test_wav(20 * 660, 20)).find("longer than 600 seconds"), std::string::npos);
 }
 
 TEST(SoundFile, AHeaderThatLiesIsNotBelieved) {

@@ -7,7 +7,7 @@
 namespace chasqui {
 namespace {
 
-std::string repeated(std::string_view text, std::size_t times) {
+std::string many_times(std::string_view text, std::size_t times) {
   std::string out;
   while (times-- > 0) out += text;
   return out;
@@ -24,7 +24,7 @@ TEST(SpecialCutter, ATextWithFewSpecialTokensIsOnePiece) {
 TEST(SpecialCutter, PiecesBeginWithASpecialTokenAndHoldAtMostTheirNumber) {
   SpecialCutter cutter;
   cutter.add("<s>", true);
-  const std::string text = repeated("ab<s>c", 1000);
+  const std::string text = many_times("ab<s>c", 1000);
   std::string_view rest = text;
   std::size_t pieces = 0;
   while (!rest.empty()) {
@@ -43,12 +43,12 @@ TEST(SpecialCutter, DoesNotCutInsideALongerTokenOrBeforeOneThatStrips) {
   cutter.add("<s>", true);
   cutter.add("x<s>y", true);
   // Every <s> is the middle of a longer token: the cut is before the x.
-  const std::string text = repeated("x<s>y", 400);
+  const std::string text = many_times("x<s>y", 400);
   EXPECT_EQ(cutter.next_cut(text), 5 * SpecialCutter::kSpecialsPerPiece);
 
   SpecialCutter stripping;
   stripping.add("<s>", false);
-  const std::string all = repeated(" <s>", 400);
+  const std::string all = many_times(" <s>", 400);
   EXPECT_EQ(stripping.next_cut(all), all.size());
 }
 

@@ -10,22 +10,22 @@
 namespace chasqui {
 namespace {
 
-const SimTokenizer& tokenizer() {
+const SimTokenizer& plain_tokenizer() {
   static const SimTokenizer instance;
   return instance;
 }
 
-struct Outcome {
+struct Assembled {
   std::string text;
   std::string stop;
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const Assembled&) const = default;
 };
-void PrintTo(const Outcome& o, std::ostream* out) { *out << '"' << o.text << "\" stop \"" << o.stop << '"'; }
+void PrintTo(const Assembled& o, std::ostream* out) { *out << '"' << o.text << "\" stop \"" << o.stop << '"'; }
 
 // Pushes the pieces in order, checks that every prefix is sound, and flushes unless a stop string ended it.
-Outcome assemble(const std::vector<std::string>& pieces, const std::vector<std::string>& stops) {
-  TextAssembler assembler(tokenizer(), stops, false);
-  Outcome outcome;
+Assembled assemble(const std::vector<std::string>& pieces, const std::vector<std::string>& stops) {
+  TextAssembler assembler(plain_tokenizer(), stops, false);
+  Assembled outcome;
   for (const std::string& piece : pieces) {
     const std::string* stop = assembler.push_bytes(piece, outcome.text);
     EXPECT_TRUE(is_valid_utf8(outcome.text));
@@ -42,14 +42,16 @@ std::vector<std::string> bytes_of(std::string_view text) {
   return pieces;
 }
 
-Outcome by_bytes(std::string_view text, const std::vector<std::string>& stops) {
+Assembled by_bytes(std::string_view text, const std::vector<std::string>& stops) {
   return assemble(bytes_of(text), stops);
 }
 
-TEST(TextAssembler, PassesTextOn) { EXPECT_EQ(assemble({"Hello", ", ", "world"}, {}), (Outcome{"Hello, world", ""})); }
+TEST(TextAssembler, PassesTextOn) {
+  EXPECT_EQ(assemble({"Hello", ", ", "world"}, {}), (Assembled{"Hello, world", ""}));
+}
 
 TEST(TextAssembler, NeverSendsHalfACharacter) {
-  TextAssembler assembler(tokenizer(), {}, false);
+  TextAssembler assembler(plain_tokenizer(), {}, false);
   std::string out;
   assembler.push_bytes("a\xF0\x9F", out);
   EXPECT_EQ(out, "a");
@@ -69,13 +71,13 @@ TEST(TextAssembler, InvalidBytesBecomeReplacements) {
 }
 
 TEST(TextAssembler, CutsBeforeTheStopString) {
-  EXPECT_EQ(assemble({"one, two", ", three"}, {", t"}), (Outcome{"one", ", t"}));
-  EXPECT_EQ(assemble({"one\n", "\ntwo"}, {"\n\n"}), (Outcome{"one", "\n\n"}));
-  EXPECT_EQ(assemble({"END"}, {"END"}), (Outcome{"", "END"}));
+  EXPECT_EQ(assemble({"one, two", ", three"}, {", t"}), (Assembled{"one", ", t"}));
+  EXPECT_EQ(assemble({"one\n", "\ntwo"}, {"\n\n"}), (Assembled{"one", "\n\n"}));
+  EXPECT_EQ(assemble({"END"}, {"END"}), (Assembled{"", "END"}));
 }
 
 TEST(TextAssembler, HoldsBackOnlyWhatMayBeAStop) {
-  TextAssembler assembler(tokenizer(), {"STOP"}, false);
+  TextAssembler assembler(plain_tokenizer(), {"STOP"}, false);
   std::string out;
   assembler.push_bytes("abST", out);
   EXPECT_EQ(out, "ab");
@@ -88,37 +90,37 @@ TEST(TextAssembler, HoldsBackOnlyWhatMayBeAStop) {
 }
 
 TEST(TextAssembler, OverlappingBeginnings) {
-  EXPECT_EQ(by_bytes("aaab", {"aab"}), (Outcome{"a", "aab"}));
-  EXPECT_EQ(by_bytes("ababac", {"abac"}), (Outcome{"ab", "abac"}));
-  EXPECT_EQ(by_bytes("aabaabaaa", {"aabaaa"}), (Outcome{"aab", "aabaaa"}));
+  EXPECT_EQ(by_bytes("aaab", {"aab"}), (Assembled{"a", "aab"}));
+  EXPECT_EQ(by_bytes("ababac", {"abac"}), (Assembled{"ab", "abac"}));
+  EXPECT_EQ(by_bytes("aabaabaaa", {"aabaaa"}), (Assembled{"aab", "aabaaa"}));
 }
 
 TEST(TextAssembler, StopStringInsideHeldText) {
   // "xabc" is held for the first stop when the second one completes inside it.
-  EXPECT_EQ(by_bytes("xabcd", {"xabcz", "bc"}), (Outcome{"xa", "bc"}));
-  EXPECT_EQ(by_bytes("xabcy", {"xabcz"}), (Outcome{"xabcy", ""}));
+  EXPECT_EQ(by_bytes("xabcd", {"xabcz", "bc"}), (Assembled{"xa", "bc"}));
+  EXPECT_EQ(by_bytes("xabcy", {"xabcz"}), (Assembled{"xabcy", ""}));
 }
 
 TEST(TextAssembler, TheFirstToCompleteWinsThenTheLongest) {
-  EXPECT_EQ(by_bytes("abc", {"abc", "ab"}), (Outcome{"", "ab"}));
-  EXPECT_EQ(by_bytes("xab", {"b", "ab"}), (Outcome{"x", "ab"}));
-  EXPECT_EQ(by_bytes("xab", {"ab", "b"}), (Outcome{"x", "ab"}));
+  EXPECT_EQ(by_bytes("abc", {"abc", "ab"}), (Assembled{"", "ab"}));
+  EXPECT_EQ(by_bytes("xab", {"b", "ab"}), (Assembled{"x", "ab"}));
+  EXPECT_EQ(by_bytes("xab", {"ab", "b"}), (Assembled{"x", "ab"}));
 }
 
 TEST(TextAssembler, StopStringsOfSeveralBytesPerCharacter) {
-  EXPECT_EQ(by_bytes("naïve 🙂🙃 end", {"🙂🙃"}), (Outcome{"naïve ", "🙂🙃"}));
-  EXPECT_EQ(by_bytes("naïve 🙂🙂 end", {"🙂🙃"}), (Outcome{"naïve 🙂🙂 end", ""}));
+  EXPECT_EQ(by_bytes("naïve 🙂🙃 end", {"🙂🙃"}), (Assembled{"naïve ", "🙂🙃"}));
+  EXPECT_EQ(by_bytes("naïve 🙂🙂 end", {"🙂🙃"}), (Assembled{"naïve 🙂🙂 end", ""}));
 }
 
 TEST(TextAssembler, FlushGivesTheHeldRest) {
-  EXPECT_EQ(by_bytes("the ST", {"STOP"}), (Outcome{"the ST", ""}));
-  EXPECT_EQ(by_bytes("the ST\xE2", {"STOP"}), (Outcome{"the ST\uFFFD", ""}));
+  EXPECT_EQ(by_bytes("the ST", {"STOP"}), (Assembled{"the ST", ""}));
+  EXPECT_EQ(by_bytes("the ST\xE2", {"STOP"}), (Assembled{"the ST\uFFFD", ""}));
 }
 
 TEST(TextAssembler, ControlTokensAreTextOnlyOnRequest) {
   std::string plain, special;
-  TextAssembler without(tokenizer(), {}, false);
-  TextAssembler with(tokenizer(), {}, true);
+  TextAssembler without(plain_tokenizer(), {}, false);
+  TextAssembler with(plain_tokenizer(), {}, true);
   for (Token token : {Token{'a'}, SimTokenizer::kImEnd, Token{'b'}}) {
     without.push(token, plain);
     with.push(token, special);
@@ -126,16 +128,16 @@ TEST(TextAssembler, ControlTokensAreTextOnlyOnRequest) {
   EXPECT_EQ(plain, "ab");
   EXPECT_EQ(special, "a<|im_end|>b");
 
-  TextAssembler stops(tokenizer(), {"<|im_end|>"}, true);
+  TextAssembler stops(plain_tokenizer(), {"<|im_end|>"}, true);
   std::string out;
   ASSERT_NE(stops.push(SimTokenizer::kImEnd, out), nullptr);
   EXPECT_EQ(out, "");
 }
 
 // What the stages should do together, without any streaming.
-Outcome reference(std::string_view bytes, const std::vector<std::string>& stops) {
-  Outcome all;
-  TextAssembler utf8_only(tokenizer(), {}, false);
+Assembled reference(std::string_view bytes, const std::vector<std::string>& stops) {
+  Assembled all;
+  TextAssembler utf8_only(plain_tokenizer(), {}, false);
   utf8_only.push_bytes(bytes, all.text);
   utf8_only.flush(all.text);
   for (std::size_t end = 1; end <= all.text.size(); ++end) {
@@ -180,7 +182,7 @@ TEST(TextAssembler, TheSameHoweverTheBytesAreSplit) {
 TEST(TextAssembler, LongAnswersCostNoMorePerByte) {
   std::string stop(1023, 'a');
   stop += 'b';
-  TextAssembler assembler(tokenizer(), {stop}, false);
+  TextAssembler assembler(plain_tokenizer(), {stop}, false);
   std::string out;
   const std::string piece(64, 'a');
   for (int i = 0; i < (1 << 20) / 64; ++i) ASSERT_EQ(assembler.push_bytes(piece, out), nullptr);
@@ -190,7 +192,7 @@ TEST(TextAssembler, LongAnswersCostNoMorePerByte) {
 }
 
 TEST(TextAssembler, LeavesAnIncompleteCharacterOutAtTheEnd) {
-  TextAssembler assembler(tokenizer(), {"bc"}, false);
+  TextAssembler assembler(plain_tokenizer(), {"bc"}, false);
   std::string out;
   for (const Token token : {Token{'a'}, Token{'b'}, Token{0xC3}}) assembler.push(token, out);
   assembler.finish(out);
@@ -200,7 +202,7 @@ TEST(TextAssembler, LeavesAnIncompleteCharacterOutAtTheEnd) {
 
 TEST(TextAssembler, GoesOnInsideACharacter) {
   const auto after = [](const std::vector<Token>& before, const std::vector<Token>& pushed) {
-    TextAssembler assembler(tokenizer(), {}, false);
+    TextAssembler assembler(plain_tokenizer(), {}, false);
     assembler.begin_after(before);
     std::string out;
     for (const Token token : pushed) assembler.push(token, out);

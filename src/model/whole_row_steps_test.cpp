@@ -23,15 +23,15 @@ namespace {
 
 using Row = std::vector<llama_token_data>;
 
-struct Kind {
+struct RowKind {
   const char* name;
   float spread;
   bool ties;
 };
-constexpr Kind kKinds[] = {
+constexpr RowKind kKinds[] = {
     {"flat", 0.01f, false}, {"usual", 3, false}, {"peaked", 12, false}, {"with ties", 3, true}, {"equal", 0, false}};
 
-Row make_row(std::size_t size, const Kind& kind, std::mt19937& random) {
+Row make_row(std::size_t size, const RowKind& kind, std::mt19937& random) {
   std::normal_distribution<float> normal(0, 1);
   Row row;
   for (std::size_t i = 0; i < size; ++i) {
@@ -53,7 +53,7 @@ std::map<llama_token, float> left(llama_sampler* step, Row row) {
   return out;
 }
 
-class WholeRowSteps : public testing::TestWithParam<Kind> {
+class WholeRowSteps : public testing::TestWithParam<RowKind> {
  protected:
   Row row(std::size_t size) { return make_row(size, GetParam(), random_); }
   bool equal_ones() const { return GetParam().ties || GetParam().spread == 0; }

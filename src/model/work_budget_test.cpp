@@ -12,7 +12,7 @@
 namespace chasqui {
 namespace {
 
-Chat chat_of(std::size_t messages) {
+Chat chat_with(std::size_t messages) {
   Chat chat;
   chat.messages.resize(messages);
   for (std::size_t i = 0; i < messages; ++i) {
@@ -43,25 +43,25 @@ TEST(WorkBudget, EndsWhatComputesForTooLong) {
     SCOPED_TRACE(source);
     const auto slow = made(source);
     ASSERT_NE(slow, nullptr);
-    ASSERT_TRUE(slow->render(chat_of(3)));
+    ASSERT_TRUE(slow->render(chat_with(3)));
     const Duration begun = thread_time();
     {
       const WorkBudget budget(milliseconds(20));
-      const auto text = slow->render(chat_of(200));
+      const auto text = slow->render(chat_with(200));
       ASSERT_FALSE(text);
       EXPECT_EQ(text.error().code, ErrorCode::invalid_request);
       EXPECT_EQ(text.error().field, "messages");
       EXPECT_NE(text.error().message.find("computes for too long"), std::string::npos) << text.error().message;
     }
     EXPECT_LT(thread_time() - begun, seconds(1));
-    EXPECT_TRUE(slow->render(chat_of(3))) << "the next one has its own";
+    EXPECT_TRUE(slow->render(chat_with(3))) << "the next one has its own";
   }
 }
 
 TEST(WorkBudget, IsEachRequestsOwn) {
   const auto chatml = made("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}");
   ASSERT_NE(chatml, nullptr);
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(chatml->render(chat_of(50)));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(chatml->render(chat_with(50)));
 }
 
 TEST(WorkBudget, OfAnInnerOneIsNoLongerThanTheOuter) {
@@ -157,7 +157,7 @@ TEST(WorkBudget, TextsAreSplitInATimeThatGrowsWithThem) {
       "{% set parts = messages[0].content.split('</think>') %}{{ parts | length }}{{ parts[-1] }}"
       "{{ messages[0].content.replace('</think>', 'xyz') | length }}");
   ASSERT_NE(splits, nullptr);
-  Chat chat = chat_of(1);
+  Chat chat = chat_with(1);
   const auto fill = [&chat](std::size_t marks) {
     chat.messages[0].content = "a";
     while (marks-- > 0) chat.messages[0].content += "</think>";
@@ -175,7 +175,7 @@ TEST(WorkBudget, TextsAreSplitInATimeThatGrowsWithThem) {
 TEST(WorkBudget, AnswersThatNestTooDeeplyOrSayTooMuchAreEnded) {
   const auto demo = made("");
   ASSERT_NE(demo, nullptr);
-  Chat chat = chat_of(1);
+  Chat chat = chat_with(1);
   chat.tools = {{"note", "Writes something down.", R"({"type":"object"})"}};
   const std::string call = "<tool_call>\n{\"name\": \"note\", \"arguments\": {\"text\": ";
   const std::string deep = call + std::string(1'000'000, '[');

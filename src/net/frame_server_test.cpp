@@ -13,7 +13,7 @@
 namespace chasqui::net {
 namespace {
 
-std::string framed(std::string_view body) {
+std::string frame_of(std::string_view body) {
   std::string out;
   for (int shift = 0; shift < 32; shift += 8) out += static_cast<char>(body.size() >> shift & 0xff);
   return out.append(body);
@@ -36,7 +36,7 @@ class Echo final : public FrameHandler {
     }
     if (body.starts_with("keep")) {
       std::optional<FrameConnection::Held> held = connection_.hold(body.size());
-      connection_.outgoing() += framed(held ? "kept" : "full");
+      connection_.outgoing() += frame_of(held ? "kept" : "full");
       connection_.send();
       if (held) kept_.push_back(std::move(*held));
       co_return;
@@ -46,7 +46,7 @@ class Echo final : public FrameHandler {
       co_return;
     }
     if (body == "most") body = std::to_string(most_);
-    connection_.outgoing() += body == "big" ? framed(std::string(10'000, 'x')) : framed(body);
+    connection_.outgoing() += body == "big" ? frame_of(std::string(10'000, 'x')) : frame_of(body);
     connection_.send();
     most_ = std::max(most_, connection_.outgoing().size());
   }
@@ -56,7 +56,7 @@ class Echo final : public FrameHandler {
     co_return;
   }
   void broken(const Error& error) override {
-    connection_.outgoing() += framed(name(error.code));
+    connection_.outgoing() += frame_of(name(error.code));
     connection_.send();
   }
   void gone() override {
@@ -66,7 +66,7 @@ class Echo final : public FrameHandler {
 
  private:
   Awaitable<void> flood([[maybe_unused]] FrameConnection::Busy busy) {
-    const std::string block = framed(std::string(10'000, 'x'));
+    const std::string block = frame_of(std::string(10'000, 'x'));
     while (!connection_.gone()) {
       connection_.outgoing() += block;
       connection_.send();
@@ -126,11 +126,11 @@ class FrameServerTest : public testing::Test {
 TEST_F(FrameServerTest, answers_frames_that_come_in_one_write_and_byte_by_byte) {
   begin();
   FakeClient client(path_);
-  const std::string three = framed("one") + framed("") + framed(std::string(100'000, 'y'));
+  const std::string three = frame_of("one") + frame_of("") + frame_of(std::string(100'000, 'y'));
   client.send(three);
   EXPECT_EQ(client.read(three.size()), three);
-  for (const char c : framed("slow")) client.send(std::string(1, c));
-  EXPECT_EQ(client.read(8), framed("slow"));
+  for (const char c : frame_of("slow")) client.send(std::string(1, c));
+  EXPECT_EQ(client.read(8), frame_of("slow"));
 }
 
 TEST_F(FrameServerTest, cuts_a_client_that_does_not_read_at_its_cap_and_no_other) {
@@ -139,14 +139,14 @@ TEST_F(FrameServerTest, cuts_a_client_that_does_not_read_at_its_cap_and_no_other
   begin(limits);
   FakeClient other(path_);
   FakeClient client(path_);
-  client.send(framed("flood"));
+  client.send(frame_of("flood"));
   EXPECT_EQ(next_event(), "gone");
   // The cap, and the block that went over it; what the kernel took beside that is the kernel's.
   const std::string flooded = next_event();
   EXPECT_LE(std::stoi(flooded.substr(8)), 61) << flooded;
   EXPECT_EQ(metrics_.cut.value(), 1u);
-  other.send(framed("still here"));
-  EXPECT_EQ(other.read(14), framed("still here"));
+  other.send(frame_of("still here"));
+  EXPECT_EQ(other.read(14), frame_of("still here"));
 }
 
 TEST_F(FrameServerTest, lets_messages_wait_while_their_answers_are_not_read) {
@@ -155,10 +155,10 @@ TEST_F(FrameServerTest, lets_messages_wait_while_their_answers_are_not_read) {
   begin(limits);
   FakeClient client(path_);
   std::string all;
-  for (int i = 0; i < 100; ++i) all += framed("big");
+  for (int i = 0; i < 100; ++i) all += frame_of("big");
   client.send(all);
   EXPECT_EQ(client.read(100 * 10'004).size(), 100u * 10'004);
-  client.send(framed("most"));
+  client.send(frame_of("most"));
   EXPECT_LE(std::stoi(client.read(9).substr(4)), 50'000);
   EXPECT_EQ(metrics_.cut.value(), 0u);
 }
@@ -172,7 +172,7 @@ TEST_F(FrameServerTest, gives_connections_their_turns_one_message_after_the_othe
   FakeClient second(path_);
   for (FakeClient* const client : {&first, &second}) {
     std::string all;
-    for (int i = 0; i < kEach; ++i) all += framed(client == &first ? "turn 1" : "turn 2");
+    for (int i = 0; i < kEach; ++i) all += frame_of(client == &first ? "turn 1" : "turn 2");
     client->send(all);
   }
   run();
@@ -189,8 +189,8 @@ TEST_F(FrameServerTest, says_why_before_it_closes_a_connection_that_broke_a_limi
   limits.frame_bytes = 10;
   begin(limits);
   FakeClient client(path_);
-  client.send(framed("good") + framed("far too long"));
-  EXPECT_EQ(client.read_to_end(), framed("good") + framed("too_large"));
+  client.send(frame_of("good") + frame_of("far too long"));
+  EXPECT_EQ(client.read_to_end(), frame_of("good") + frame_of("too_large"));
   EXPECT_EQ(next_event(), "gone");
 }
 
@@ -199,8 +199,8 @@ TEST_F(FrameServerTest, ends_a_message_that_takes_too_long) {
   limits.frame_time = milliseconds(20);
   begin(limits);
   FakeClient client(path_);
-  client.send(framed("never finished").substr(0, 7));
-  EXPECT_EQ(client.read_to_end(), framed("invalid_request"));
+  client.send(frame_of("never finished").substr(0, 7));
+  EXPECT_EQ(client.read_to_end(), frame_of("invalid_request"));
 }
 
 TEST_F(FrameServerTest, takes_a_short_line_for_one_when_nothing_follows) {
@@ -221,11 +221,11 @@ TEST_F(FrameServerTest, bounds_the_incomplete_messages_of_all_connections_togeth
   begin(limits);
   FakeClient first(path_);
   FakeClient second(path_);
-  const std::string large = framed(std::string(90'000, 'b'));
-  first.send(framed(std::string(200'000, 'a')).substr(0, 90'000));
+  const std::string large = frame_of(std::string(90'000, 'b'));
+  first.send(frame_of(std::string(200'000, 'a')).substr(0, 90'000));
   while (metrics_.incomplete_bytes.value() < 89'000) std::this_thread::yield();
   second.send(large);
-  EXPECT_EQ(first.read_to_end(), framed("overloaded")) << "it has held most for longest";
+  EXPECT_EQ(first.read_to_end(), frame_of("overloaded")) << "it has held most for longest";
   EXPECT_EQ(second.read(large.size()), large);
 }
 
@@ -236,15 +236,15 @@ TEST_F(FrameServerTest, ends_messages_one_by_one_while_they_hold_too_much_and_no
   begin(limits);
   FakeClient first(path_);
   FakeClient second(path_);
-  const std::string one = framed(std::string(95'000, 'a'));
-  const std::string two = framed(std::string(95'000, 'b'));
+  const std::string one = frame_of(std::string(95'000, 'a'));
+  const std::string two = frame_of(std::string(95'000, 'b'));
   first.send(one.substr(0, 90'000));
   while (metrics_.incomplete_bytes.value() < 89'000) std::this_thread::yield();
   second.send(two.substr(0, 80'000));
   while (metrics_.incomplete_bytes.value() < 100'000) std::this_thread::yield();
   FakeClient third(path_);
-  third.send(framed("short"));
-  EXPECT_EQ(third.read(9), framed("short")) << "short messages are not held up";
+  third.send(frame_of("short"));
+  EXPECT_EQ(third.read(9), frame_of("short")) << "short messages are not held up";
   second.send(two.substr(80'000));
   EXPECT_EQ(second.read(two.size()), two) << "one of them always goes on";
   first.send(one.substr(90'000));
@@ -256,35 +256,35 @@ TEST_F(FrameServerTest, bounds_what_has_come_and_waits_as_well) {
   FrameLimits limits;
   limits.incomplete_bytes = 100'000;
   begin(limits);
-  const auto keep = [](std::size_t bytes) { return framed("keep" + std::string(bytes - 4, 'x')); };
-  const auto answer = [](FakeClient& client) { return client.read(framed("kept").size()); };
+  const auto keep = [](std::size_t bytes) { return frame_of("keep" + std::string(bytes - 4, 'x')); };
+  const auto answer = [](FakeClient& client) { return client.read(frame_of("kept").size()); };
   FakeClient first(path_);
   FakeClient second(path_);
   first.send(keep(60'000));
-  EXPECT_EQ(answer(first), framed("kept"));
+  EXPECT_EQ(answer(first), frame_of("kept"));
   second.send(keep(50'000));
-  EXPECT_EQ(answer(second), framed("full"));
+  EXPECT_EQ(answer(second), frame_of("full"));
   first.send(keep(40'000));
-  EXPECT_EQ(answer(first), framed("kept")) << "all that there is";
+  EXPECT_EQ(answer(first), frame_of("kept")) << "all that there is";
   EXPECT_EQ(metrics_.incomplete_bytes.value(), 100'000);
   second.send(keep(8'000));
-  EXPECT_EQ(answer(second), framed("kept")) << "short ones have an eighth more";
+  EXPECT_EQ(answer(second), frame_of("kept")) << "short ones have an eighth more";
   second.send(keep(8'000));
-  EXPECT_EQ(answer(second), framed("full"));
-  second.send(framed("x"));
-  EXPECT_EQ(second.read(5), framed("x")) << "what waits for nothing is not held up";
+  EXPECT_EQ(answer(second), frame_of("full"));
+  second.send(frame_of("x"));
+  EXPECT_EQ(second.read(5), frame_of("x")) << "what waits for nothing is not held up";
   first.close();
   while (metrics_.incomplete_bytes.value() > 8'000) std::this_thread::yield();
   second.send(keep(50'000));
-  EXPECT_EQ(answer(second), framed("kept"));
+  EXPECT_EQ(answer(second), frame_of("kept"));
 }
 
 TEST_F(FrameServerTest, answers_a_client_that_has_said_everything_and_then_closes) {
   begin();
   FakeClient client(path_);
-  client.send(framed("x") + framed("half").substr(0, 6));
+  client.send(frame_of("x") + frame_of("half").substr(0, 6));
   client.half_close();
-  EXPECT_EQ(client.read_to_end(), framed("x"));
+  EXPECT_EQ(client.read_to_end(), frame_of("x"));
   FakeClient lines(path_);
   lines.send("one\ntwo");
   lines.half_close();
@@ -294,8 +294,8 @@ TEST_F(FrameServerTest, answers_a_client_that_has_said_everything_and_then_close
 TEST_F(FrameServerTest, notices_a_client_that_leaves_while_its_request_runs) {
   begin();
   FakeClient client(path_);
-  client.send(framed("hold") + framed("x"));
-  EXPECT_EQ(client.read(5), framed("x"));
+  client.send(frame_of("hold") + frame_of("x"));
+  EXPECT_EQ(client.read(5), frame_of("x"));
   client.close();
   EXPECT_EQ(next_event(), "gone");
 }

@@ -232,7 +232,7 @@ TEST(AdapterTurns, APrefixIsComputedForItsSetOnly) {
 }
 
 // Random lives with several sets: FakeWorker checks each step and each answer.
-void simulate(std::uint64_t seed, bool unified) {
+void simulate_adapters(std::uint64_t seed, bool unified) {
   SCOPED_TRACE("seed " + std::to_string(seed) + (unified ? ", one pool" : ", streams"));
   Dice dice(seed);
   SchedulerConfig config = draw_config(dice, 200, unified);
@@ -269,7 +269,8 @@ void simulate(std::uint64_t seed, bool unified) {
 }
 
 TEST(AdapterTurns, RandomLivesOfManySets) {
-  for (std::uint64_t seed = 1; seed <= 40 && !testing::Test::HasFailure(); ++seed) simulate(seed, seed % 3 == 0);
+  for (std::uint64_t seed = 1; seed <= 40 && !testing::Test::HasFailure(); ++seed)
+    simulate_adapters(seed, seed % 3 == 0);
 }
 
 }  // namespace

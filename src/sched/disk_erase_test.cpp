@@ -7,19 +7,15 @@
 namespace chasqui {
 namespace {
 
-using Kind = DiskOrder::Kind;
+using OrderKind = DiskOrder::Kind;
 using Orders = std::vector<DiskOrder>;
-
-constexpr PrefixKey kKey{3, 0};
-constexpr std::uint64_t kTenant = 333;
-constexpr double kRow = 0.001;
 
 class DiskErase : public testing::Test {
  protected:
   DiskErase()
       : cache_({.bytes = 10'000, .hand_over = true}), tier_({.bytes = 100'000, .queue_bytes = 2000}, true, cache_) {
-    tier_.name(kKey.tenant, kTenant);
-    cache_.insert(kKey, tokens_, std::make_shared<KvSnapshot>(tokens_.size() * 10, 100), seconds(1), {});
+    tier_.name(kDiskKey.tenant, kDiskTenant);
+    cache_.insert(kDiskKey, tokens_, std::make_shared<KvSnapshot>(tokens_.size() * 10, 100), seconds(1), {});
     tier_.rest();
   }
 
@@ -29,11 +25,11 @@ class DiskErase : public testing::Test {
     return orders;
   }
   void carry_out(Orders orders) {
-    for (DiskOutcome& outcome : disk_.carry_out(orders)) tier_.done(std::move(outcome), kRow, {});
+    for (DiskOutcome& outcome : disk_.carry_out(orders)) tier_.done(std::move(outcome), kRowSeconds, {});
     EXPECT_TRUE(tier_.consistent());
   }
   // What is done from now on.
-  std::vector<Kind> run() {
+  std::vector<OrderKind> run() {
     disk_.done.clear();
     for (Orders orders = take(); !orders.empty(); orders = take()) carry_out(std::move(orders));
     return disk_.done;
@@ -47,35 +43,35 @@ class DiskErase : public testing::Test {
 
 TEST_F(DiskErase, WaitsForAFileThatIsBeingWritten) {
   Orders writing = take();
-  EXPECT_EQ(tier_.forget(kTenant, 9), 1u);
+  EXPECT_EQ(tier_.forget(kDiskTenant, 9), 1u);
   EXPECT_TRUE(take().empty()) << "nothing is synced before the file is there and has gone";
   carry_out(std::move(writing));
   EXPECT_TRUE(tier_.erasing(9));
-  EXPECT_EQ(run(), (std::vector<Kind>{Kind::remove, Kind::sync}));
+  EXPECT_EQ(run(), (std::vector<OrderKind>{OrderKind::remove, OrderKind::sync}));
   EXPECT_TRUE(disk_.files.empty());
   EXPECT_FALSE(tier_.erasing());
 }
 
 TEST_F(DiskErase, WaitsForAFileThatIsBeingRead) {
   run();
-  cache_.erase_tenant(kKey.tenant);
-  ASSERT_NE(tier_.read(kKey, tokens_, 100, 0, kRow, 0).file, 0u);
+  cache_.erase_tenant(kDiskKey.tenant);
+  ASSERT_NE(tier_.read(kDiskKey, tokens_, 100, 0, kRowSeconds, 0).file, 0u);
   Orders reading = take();
-  EXPECT_EQ(tier_.forget(kTenant, 9), 1u);
+  EXPECT_EQ(tier_.forget(kDiskTenant, 9), 1u);
   EXPECT_TRUE(take().empty());
   carry_out(std::move(reading));
-  EXPECT_EQ(run(), (std::vector<Kind>{Kind::remove, Kind::sync}));
+  EXPECT_EQ(run(), (std::vector<OrderKind>{OrderKind::remove, OrderKind::sync}));
   EXPECT_TRUE(disk_.files.empty());
   EXPECT_FALSE(tier_.erasing());
 }
 
 TEST_F(DiskErase, SyncsAlsoWhatWasRemovedBefore) {
   run();
-  EXPECT_EQ(tier_.forget(kTenant), 1u);
-  EXPECT_EQ(tier_.forget(kTenant, 9), 0u);
-  EXPECT_EQ(run(), (std::vector<Kind>{Kind::remove, Kind::sync}));
-  EXPECT_EQ(tier_.forget(kTenant, 10), 0u);
-  EXPECT_EQ(run(), (std::vector<Kind>{Kind::sync}));
+  EXPECT_EQ(tier_.forget(kDiskTenant), 1u);
+  EXPECT_EQ(tier_.forget(kDiskTenant, 9), 0u);
+  EXPECT_EQ(run(), (std::vector<OrderKind>{OrderKind::remove, OrderKind::sync}));
+  EXPECT_EQ(tier_.forget(kDiskTenant, 10), 0u);
+  EXPECT_EQ(run(), (std::vector<OrderKind>{OrderKind::sync}));
 }
 
 }  // namespace

@@ -13,28 +13,25 @@ namespace {
 using Tokens = std::vector<Token>;
 using Orders = std::vector<DiskOrder>;
 
-constexpr PrefixKey kKey{3, 0};
-constexpr std::uint64_t kTenant = 333;
-constexpr TokenCount kLong = 100;
-constexpr double kRow = 0.001;
+constexpr TokenCount kPrompt = 100;
 
 // Three prompts on disk, and a cache for two.
 class DiskLate : public testing::Test {
  protected:
   DiskLate() {
-    tier_.name(kKey.tenant, kTenant);
+    tier_.name(kDiskKey.tenant, kDiskTenant);
     for (std::size_t i = 0; i < prompts_.size(); ++i) {
-      cache_.insert(kKey, prompts_[i], snapshot_of(i), seconds(1), now_);
+      cache_.insert(kDiskKey, prompts_[i], snapshot_of(i), seconds(1), now_);
       tier_.take_evicted();
       tier_.rest();
       run_disk();
     }
     EXPECT_EQ(disk_.files.size(), prompts_.size());
-    cache_.erase_tenant(kKey.tenant);
+    cache_.erase_tenant(kDiskKey.tenant);
   }
 
   static KvSnapshotPtr snapshot_of(std::size_t prompt) {
-    const auto kv = std::make_shared<KvSnapshot>(10 * kLong, kLong);
+    const auto kv = std::make_shared<KvSnapshot>(10 * kPrompt, kPrompt);
     for (std::byte& byte : kv->bytes()) byte = static_cast<std::byte>(prompt + 1);
     return kv;
   }
@@ -44,22 +41,24 @@ class DiskLate : public testing::Test {
     return orders;
   }
   void carry_out(Orders orders) {
-    for (DiskOutcome& outcome : disk_.carry_out(orders)) tier_.done(std::move(outcome), kRow, now_);
+    for (DiskOutcome& outcome : disk_.carry_out(orders)) tier_.done(std::move(outcome), kRowSeconds, now_);
     EXPECT_TRUE(tier_.consistent() && cache_.consistent());
   }
   void run_disk() {
     for (Orders orders = take(); !orders.empty(); orders = take()) carry_out(std::move(orders));
   }
-  std::uint64_t read(std::size_t prompt) { return tier_.read(kKey, prompts_[prompt], kLong, 0, kRow, 0).file; }
+  std::uint64_t read(std::size_t prompt) {
+    return tier_.read(kDiskKey, prompts_[prompt], kPrompt, 0, kRowSeconds, 0).file;
+  }
   // What memory has of it is its own.
   bool is_back(std::size_t prompt) const {
-    const PrefixCache::Match match = cache_.match(kKey, prompts_[prompt], kLong);
-    return match.length == kLong && std::ranges::equal(match.snapshot->bytes(), snapshot_of(prompt)->bytes());
+    const PrefixCache::Match match = cache_.match(kDiskKey, prompts_[prompt], kPrompt);
+    return match.length == kPrompt && std::ranges::equal(match.snapshot->bytes(), snapshot_of(prompt)->bytes());
   }
 
-  const std::vector<Tokens> prompts_ = {test_prompt(kLong, 1), test_prompt(kLong, 2), test_prompt(kLong, 3)};
+  const std::vector<Tokens> prompts_ = {test_prompt(kPrompt, 1), test_prompt(kPrompt, 2), test_prompt(kPrompt, 3)};
   TimePoint now_{};
-  PrefixCache cache_{{.bytes = 20 * kLong, .hand_over = true}};
+  PrefixCache cache_{{.bytes = 20 * kPrompt, .hand_over = true}};
   DiskTier tier_{{.bytes = 100'000, .queue_bytes = 2000}, true, cache_};
   FakeDisk disk_;
 };
@@ -77,7 +76,7 @@ TEST_F(DiskLate, ReadsAreNotWaitedForAndNoneBegins) {
   EXPECT_FALSE(tier_.reading(first) || tier_.reading(second) || tier_.reads());
   for (std::size_t i = 0; i < prompts_.size(); ++i) EXPECT_EQ(read(i), 0u);
   EXPECT_EQ(tier_.stats().late, 2u);
-  EXPECT_EQ(cache_.bytes(), 20u * kLong) << "their room stays reserved: the reading thread may have taken it";
+  EXPECT_EQ(cache_.bytes(), 20u * kPrompt) << "their room stays reserved: the reading thread may have taken it";
   EXPECT_TRUE(tier_.consistent() && cache_.consistent());
 
   disk_.took = seconds(700);
@@ -90,7 +89,7 @@ TEST_F(DiskLate, WhatIsErasedMeanwhileIsNotSeenAgain) {
   ASSERT_NE(read(0), 0u);
   Orders hanging = take();
   tier_.look_at_reads(now_ + seconds(5));
-  tier_.forget(kTenant, 9);
+  tier_.forget(kDiskTenant, 9);
   EXPECT_TRUE(tier_.erasing(9));
   carry_out(std::move(hanging));
   EXPECT_EQ(cache_.stats().entries, 0u);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/fake_requests.h"
+#include "core/fake_tokens.h"
 #include "sched/disk_tier.h"
 #include "sched/fake_disk.h"
 
@@ -12,20 +13,6 @@ namespace chasqui {
 namespace {
 
 using Tokens = std::vector<Token>;
-
-constexpr double kRow = 0.001;  // seconds to compute a token
-
-// Ten bytes for each token, so that any prefix of the tokens can be checked.
-KvSnapshotPtr snapshot_of(const Tokens& tokens) {
-  const auto kv = std::make_shared<KvSnapshot>(tokens.size() * 10, static_cast<TokenCount>(tokens.size()));
-  for (std::size_t i = 0; i < kv->bytes().size(); ++i) kv->bytes()[i] = static_cast<std::byte>(tokens[i / 10] + i % 10);
-  return kv;
-}
-
-Tokens with(Tokens tokens, const Tokens& more) {
-  tokens.insert(tokens.end(), more.begin(), more.end());
-  return tokens;
-}
 
 // Prompts that begin like others, in a cache that is too small, above a disk that is too small and fails at times: what
 // is in memory is always right, and never too much.
@@ -52,9 +39,9 @@ TEST(DiskTierRandom, KeepsItsPromisesWhateverHappens) {
       const auto length = static_cast<TokenCount>(tokens.size());
       switch (below(8)) {
         case 0:
-        case 1: cache.insert(key, tokens, snapshot_of(tokens), milliseconds(length), now); break;
+        case 1: cache.insert(key, tokens, disk_snapshot_of(tokens), milliseconds(length), now); break;
         case 2: tier.rest(); break;
-        case 3: tier.read(key, tokens, length, cache.match(key, tokens, length).length, kRow, 0); break;
+        case 3: tier.read(key, tokens, length, cache.match(key, tokens, length).length, kRowSeconds, 0); break;
         case 4: tier.take_orders(orders); break;
         case 5: {
           disk.reads_fail = below(10) == 0;
@@ -63,7 +50,7 @@ TEST(DiskTierRandom, KeepsItsPromisesWhateverHappens) {
           break;
         }
         case 6: {
-          for (DiskOutcome& outcome : outcomes) tier.done(std::move(outcome), kRow, now);
+          for (DiskOutcome& outcome : outcomes) tier.done(std::move(outcome), kRowSeconds, now);
           outcomes.clear();
           break;
         }
@@ -73,7 +60,7 @@ TEST(DiskTierRandom, KeepsItsPromisesWhateverHappens) {
           tier.used(key, std::span(tokens).first(static_cast<std::size_t>(match.length)));
           if (match.length == 0) break;
           const auto bytes = static_cast<std::size_t>(match.length) * 10;
-          const KvSnapshotPtr right = snapshot_of(tokens);
+          const KvSnapshotPtr right = disk_snapshot_of(tokens);
           ASSERT_TRUE(std::ranges::equal(match.snapshot->bytes().first(bytes), right->bytes().first(bytes)));
         }
       }
@@ -87,7 +74,7 @@ TEST(DiskTierRandom, KeepsItsPromisesWhateverHappens) {
       ASSERT_LT(turns, 1000);
       tier.take_orders(orders);
       for (DiskOutcome& outcome : disk.carry_out(orders)) outcomes.push_back(std::move(outcome));
-      for (DiskOutcome& outcome : outcomes) tier.done(std::move(outcome), kRow, now);
+      for (DiskOutcome& outcome : outcomes) tier.done(std::move(outcome), kRowSeconds, now);
       outcomes.clear();
     }
     tier.take_orders(orders);

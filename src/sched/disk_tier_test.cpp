@@ -5,33 +5,21 @@
 #include <gtest/gtest.h>
 
 #include "core/fake_requests.h"
+#include "core/fake_tokens.h"
 #include "sched/fake_disk.h"
 
 namespace chasqui {
 namespace {
 
 using Tokens = std::vector<Token>;
-using Kind = DiskOrder::Kind;
+using OrderKind = DiskOrder::Kind;
 
-constexpr PrefixKey kKey{3, 0};
 constexpr LastingKey kName{333, 0};
 constexpr TokenCount kLong = 100;  // tokens of a prompt; ten bytes each
 constexpr std::size_t kBytes = 1000;
-constexpr double kRow = 0.001;  // seconds to compute a token
-
-KvSnapshotPtr snapshot_of(const Tokens& tokens) {
-  const auto kv = std::make_shared<KvSnapshot>(tokens.size() * 10, static_cast<TokenCount>(tokens.size()));
-  for (std::size_t i = 0; i < kv->bytes().size(); ++i) kv->bytes()[i] = static_cast<std::byte>(tokens[i / 10] + i % 10);
-  return kv;
-}
 
 bool is_snapshot_of(const KvSnapshot& kv, const Tokens& tokens) {
-  return std::ranges::equal(kv.bytes(), snapshot_of(tokens)->bytes());
-}
-
-Tokens with(Tokens tokens, const Tokens& more) {
-  tokens.insert(tokens.end(), more.begin(), more.end());
-  return tokens;
+  return std::ranges::equal(kv.bytes(), disk_snapshot_of(tokens)->bytes());
 }
 
 // A cache for so many prompts, a tier below it, and a disk.
@@ -39,12 +27,12 @@ class DiskTierTest : public testing::Test {
  protected:
   explicit DiskTierTest(std::size_t prompts = 2, const DiskLimits& limits = {.bytes = 100'000, .queue_bytes = 2000})
       : cache_({.bytes = prompts * kBytes, .hand_over = true}), tier_(limits, true, cache_) {
-    tier_.name(kKey.tenant, kName.tenant);
+    tier_.name(kDiskKey.tenant, kName.tenant);
   }
 
-  void insert(const Tokens& tokens, PrefixKey key = kKey) {
+  void insert(const Tokens& tokens, PrefixKey key = kDiskKey) {
     now_ += seconds(1);
-    cache_.insert(key, tokens, snapshot_of(tokens), milliseconds(tokens.size()), now_);
+    cache_.insert(key, tokens, disk_snapshot_of(tokens), milliseconds(tokens.size()), now_);
     tier_.take_evicted();
     EXPECT_TRUE(tier_.consistent());
   }
@@ -57,7 +45,7 @@ class DiskTierTest : public testing::Test {
     std::vector<DiskOrder> orders;
     tier_.take_orders(orders);
     const bool any = !orders.empty();
-    for (DiskOutcome& outcome : disk_.carry_out(orders)) tier_.done(std::move(outcome), kRow, now_);
+    for (DiskOutcome& outcome : disk_.carry_out(orders)) tier_.done(std::move(outcome), kRowSeconds, now_);
     EXPECT_TRUE(tier_.consistent() && cache_.consistent());
     return any;
   }
@@ -67,10 +55,11 @@ class DiskTierTest : public testing::Test {
     tier_.rest();
     run_disk();
   }
-  std::uint64_t read(const Tokens& tokens, TokenCount known = 0, double row_seconds = kRow, PrefixKey key = kKey) {
+  std::uint64_t read(const Tokens& tokens, TokenCount known = 0, double row_seconds = kRowSeconds,
+                     PrefixKey key = kDiskKey) {
     return tier_.read(key, tokens, static_cast<TokenCount>(tokens.size()), known, row_seconds, 0).file;
   }
-  TokenCount in_memory(const Tokens& tokens, PrefixKey key = kKey) const {
+  TokenCount in_memory(const Tokens& tokens, PrefixKey key = kDiskKey) const {
     return cache_.match(key, tokens, INT32_MAX).length;
   }
   bool on_disk(const Tokens& tokens) const {
@@ -103,7 +92,7 @@ TEST_F(DiskTierTest, WhatHasToLeaveMemoryGoesToDiskAndComesBack) {
   run_disk();
   EXPECT_FALSE(tier_.reading(file));
   ASSERT_EQ(in_memory(kFirst), kLong);
-  EXPECT_TRUE(is_snapshot_of(*cache_.match(kKey, kFirst, kLong).snapshot, kFirst));
+  EXPECT_TRUE(is_snapshot_of(*cache_.match(kDiskKey, kFirst, kLong).snapshot, kFirst));
   EXPECT_TRUE(on_disk(kSecond)) << "it made room";
 }
 
@@ -126,7 +115,7 @@ TEST_F(DiskTierTest, OneWriteAtATime) {
   std::vector<DiskOrder> orders;
   tier_.take_orders(orders);
   ASSERT_EQ(orders.size(), 1u);
-  EXPECT_EQ(orders[0].kind, Kind::write);
+  EXPECT_EQ(orders[0].kind, OrderKind::write);
   std::vector<DiskOrder> none;
   tier_.take_orders(none);
   EXPECT_TRUE(none.empty());
@@ -207,14 +196,14 @@ TEST_F(DiskTierTest, ATenantWithoutALastingNameLeavesNothingBehind) {
   insert(kSecond, nameless);
   insert(kThird, nameless);
   EXPECT_FALSE(tier_.writing());
-  EXPECT_EQ(read(kFirst, 0, kRow, nameless), 0u);
+  EXPECT_EQ(read(kFirst, 0, kRowSeconds, nameless), 0u);
 }
 
 TEST_F(DiskTierTest, OneTenantDoesNotReadAnothersFile) {
   write(kFirst);
   const PrefixKey other{5, 0};
   tier_.name(other.tenant, 555);
-  EXPECT_EQ(read(kFirst, 0, kRow, other), 0u);
+  EXPECT_EQ(read(kFirst, 0, kRowSeconds, other), 0u);
   EXPECT_NE(read(kFirst), 0u);
 }
 
@@ -222,7 +211,7 @@ TEST_F(DiskTierTest, ATenantIsFoundUnderItsLastingNameWhateverItsIdIsNow) {
   write(kFirst);
   const PrefixKey same{77, 0};
   tier_.name(same.tenant, kName.tenant);
-  EXPECT_NE(read(kFirst, 0, kRow, same), 0u);
+  EXPECT_NE(read(kFirst, 0, kRowSeconds, same), 0u);
   run_disk();
   EXPECT_EQ(in_memory(kFirst, same), kLong);
 }
@@ -233,7 +222,7 @@ TEST_F(DiskTierTest, AFileOfAnotherTenantIsRefused) {
   disk_.files.begin()->second.key = {444, 0};
   const PrefixKey again{6, 0};
   tier_.name(again.tenant, kName.tenant);
-  EXPECT_EQ(read(kFirst, 0, kRow, again), file);
+  EXPECT_EQ(read(kFirst, 0, kRowSeconds, again), file);
   run_disk();
   EXPECT_EQ(in_memory(kFirst, again), 0);
   EXPECT_FALSE(disk_.files.contains(file));
@@ -261,20 +250,20 @@ TEST_F(DiskTierTest, TwoWhoWantTheSameFileReadItOnce) {
   const std::uint64_t file = read(kFirst);
   EXPECT_EQ(read(with(kFirst, {1, 2, 3})), file);
   run_disk();
-  EXPECT_EQ(disk_.done, std::vector<Kind>{Kind::read});
+  EXPECT_EQ(disk_.done, std::vector<OrderKind>{OrderKind::read});
 }
 
 TEST_F(DiskTierTest, ARequestThatFindsTheDiskBusyAsksAgainWhenItIsLess) {
   const Tokens fourth = test_prompt(kLong, 4);
   for (const Tokens& tokens : {kFirst, kSecond, kThird, fourth}) write(tokens);
-  EXPECT_TRUE(tier_.read(kKey, kFirst, kLong, 0, kRow, 0).own);
-  EXPECT_TRUE(tier_.read(kKey, kSecond, kLong, 0, kRow, 0).own);
-  const DiskTier::Wait third = tier_.read(kKey, fourth, kLong, 0, kRow, 0);
+  EXPECT_TRUE(tier_.read(kDiskKey, kFirst, kLong, 0, kRowSeconds, 0).own);
+  EXPECT_TRUE(tier_.read(kDiskKey, kSecond, kLong, 0, kRowSeconds, 0).own);
+  const DiskTier::Wait third = tier_.read(kDiskKey, fourth, kLong, 0, kRowSeconds, 0);
   EXPECT_FALSE(third.own);
   EXPECT_TRUE(tier_.reading(third.file));
   run_disk();
   EXPECT_FALSE(tier_.reads());
-  EXPECT_TRUE(tier_.read(kKey, fourth, kLong, 0, kRow, 0).own);
+  EXPECT_TRUE(tier_.read(kDiskKey, fourth, kLong, 0, kRowSeconds, 0).own);
 }
 
 TEST_F(DiskTierTest, AFileThatCannotBeReadIsForgottenAndRemoved) {
@@ -301,7 +290,7 @@ TEST_F(DiskTierTest, AFileThatCannotBeWrittenIsForgotten) {
 TEST_F(DiskTierTest, NothingIsReadThatHasNoRoomInMemory) {
   const Tokens large = test_prompt(500, 8);
   tier_.found({.number = 1, .bytes = snapshot_file_bytes(500, 5000), .usable = true, .key = kName, .tokens = large});
-  disk_.files[1] = {kName, large, snapshot_of(large)};
+  disk_.files[1] = {kName, large, disk_snapshot_of(large)};
   EXPECT_EQ(read(large), 0u);
 }
 
@@ -310,9 +299,9 @@ TEST_F(DiskTierTest, WhatIsUsedInMemoryStaysOnDisk) {
   tier_.rest();
   run_disk();
   disk_.done.clear();
-  tier_.used(kKey, kFirst);
+  tier_.used(kDiskKey, kFirst);
   run_disk();
-  EXPECT_EQ(disk_.done, std::vector<Kind>{Kind::touch});
+  EXPECT_EQ(disk_.done, std::vector<OrderKind>{OrderKind::touch});
 }
 
 class SmallDiskTest : public DiskTierTest {
@@ -324,7 +313,7 @@ class SmallDiskTest : public DiskTierTest {
 TEST_F(SmallDiskTest, TheEndWritesWhatIsMostValuableAndFits) {
   for (std::uint64_t i = 0; i < 6; ++i) insert(test_prompt(kLong, i));
   for (const std::uint64_t used : {1, 3, 4}) {
-    for (int i = 0; i < 3; ++i) cache_.touch(cache_.match(kKey, test_prompt(kLong, used), kLong), now_);
+    for (int i = 0; i < 3; ++i) cache_.touch(cache_.match(kDiskKey, test_prompt(kLong, used), kLong), now_);
   }
   tier_.flush();
   run_disk();
@@ -338,14 +327,14 @@ TEST_F(SmallDiskTest, RemovalsComeBeforeTheWriteThatNeedsTheRoom) {
   tier_.rest();
   disk_.done.clear();
   run_once();
-  EXPECT_EQ(disk_.done, (std::vector<Kind>{Kind::remove, Kind::write}));
+  EXPECT_EQ(disk_.done, (std::vector<OrderKind>{OrderKind::remove, OrderKind::write}));
 }
 
 TEST_F(DiskTierTest, WhatIsForgottenOfATenantIsGoneWithAllItsAdapters) {
   const PrefixKey other{5, 0};
   tier_.name(other.tenant, 555);
   write(kFirst);
-  insert(kFirst, {kKey.tenant, 77});
+  insert(kFirst, {kDiskKey.tenant, 77});
   tier_.rest();
   run_disk();
   insert(kFirst, other);
@@ -362,7 +351,7 @@ TEST_F(DiskTierTest, WhatIsForgottenOfATenantIsGoneWithAllItsAdapters) {
 
 TEST_F(DiskTierTest, WhatIsForgottenWhileItIsReadIsNotUsed) {
   write(kFirst);
-  cache_.erase_tenant(kKey.tenant);
+  cache_.erase_tenant(kDiskKey.tenant);
   ASSERT_NE(read(kFirst), 0u);
   EXPECT_EQ(tier_.forget(kName.tenant), 1u);
   EXPECT_TRUE(tier_.consistent());
@@ -378,7 +367,7 @@ TEST_F(DiskTierTest, WhatIsForgottenWhileItIsWrittenDoesNotStay) {
   tier_.take_orders(orders);  // it is being written
   ASSERT_EQ(orders.size(), 1u);
   EXPECT_EQ(tier_.forget(kName.tenant), 1u);
-  for (DiskOutcome& outcome : disk_.carry_out(orders)) tier_.done(std::move(outcome), kRow, now_);
+  for (DiskOutcome& outcome : disk_.carry_out(orders)) tier_.done(std::move(outcome), kRowSeconds, now_);
   run_disk();
   EXPECT_TRUE(disk_.files.empty());
 }
@@ -388,7 +377,7 @@ TEST_F(DiskTierTest, WhatIsForgottenWhileItWaitsIsNotWritten) {
   insert(kSecond);
   insert(kThird);  // the first had to leave memory
   ASSERT_TRUE(tier_.writing());
-  cache_.erase_tenant(kKey.tenant);
+  cache_.erase_tenant(kDiskKey.tenant);
   tier_.forget(kName.tenant);
   EXPECT_FALSE(tier_.writing());
   EXPECT_TRUE(tier_.consistent());

@@ -9,6 +9,17 @@
 
 namespace chasqui {
 
+inline constexpr PrefixKey kDiskKey{3, 0};
+inline constexpr std::uint64_t kDiskTenant = 333;
+inline constexpr double kRowSeconds = 0.001;  // to compute a token
+
+// Ten bytes for each token, so that any prefix of the tokens can be checked.
+inline KvSnapshotPtr disk_snapshot_of(const std::vector<Token>& tokens) {
+  const auto kv = std::make_shared<KvSnapshot>(tokens.size() * 10, static_cast<TokenCount>(tokens.size()));
+  for (std::size_t i = 0; i < kv->bytes().size(); ++i) kv->bytes()[i] = static_cast<std::byte>(tokens[i / 10] + i % 10);
+  return kv;
+}
+
 class FakeDisk {
  public:
   struct File {

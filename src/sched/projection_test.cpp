@@ -5,13 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include "core/fake_requests.h"
+
 namespace chasqui {
 namespace {
 
 constexpr TimePoint kNow{std::chrono::hours(1)};
-constexpr auto kInteractive = ServiceClass::interactive;
-constexpr auto kStandard = ServiceClass::standard;
-constexpr auto kBackground = ServiceClass::background;
 
 class ProjectionTest : public ::testing::Test {
  protected:

@@ -14,8 +14,8 @@
 namespace chasqui {
 namespace {
 
-constexpr TokenCount kContext = 300;
-constexpr std::size_t kWaitingMax = 24;
+constexpr TokenCount kReuseContext = 300;
+constexpr std::size_t kReuseWaiting = 24;
 
 struct Totals {
   std::uint64_t hash = 0;
@@ -59,7 +59,7 @@ struct Wish {
 };
 
 SchedulerConfig draw_reuse_config(Dice& dice, const Wish& wish) {
-  SchedulerConfig config = draw_config(dice, kContext, wish.unified);
+  SchedulerConfig config = draw_config(dice, kReuseContext, wish.unified);
   config.reuse.cache.cut_anywhere = wish.cut_anywhere;
   config.reuse.kv_block = wish.kv_block;
   config.reuse.keeps_slots = !wish.unified;
@@ -109,7 +109,7 @@ class ReuseSimulation {
     if (dice_.permille(10)) busy_ = !busy_;
     if (!dice_.permille(busy_ ? 300 : 40)) return;
     for (int n = dice_.between(1, 5); n > 0 && born_ < requests; --n) {
-      if (wish_.calm || worker_.scheduler.waiting() < kWaitingMax) add();
+      if (wish_.calm || worker_.scheduler.waiting() < kReuseWaiting) add();
     }
   }
 
@@ -120,7 +120,7 @@ class ReuseSimulation {
       const auto before = static_cast<std::uint64_t>(dice_.between(1, static_cast<std::int32_t>(id) - 1));
       const FakeWorker::Outcome& earlier = worker_.of(before);
       const auto length = static_cast<TokenCount>(earlier.request->prompt.size()) + earlier.tokens + 12;
-      if (earlier.finished > 0 && length < kContext - 20) {
+      if (earlier.finished > 0 && length < kReuseContext - 20) {
         worker_.add_turn(id, before, dice_.between(1, 12), dice_.between(0, 20));
         return;
       }
@@ -238,7 +238,7 @@ class ReuseSimulation {
   bool busy_ = true;
 };
 
-Totals simulate(const Wish& wish, std::uint64_t requests = 500) {
+Totals simulate_reuse(const Wish& wish, std::uint64_t requests = 500) {
   SCOPED_TRACE("CHASQUI_SIM_SEED=" + std::to_string(wish.seed) + (wish.unified ? ", one pool" : ", streams") +
                (wish.cut_anywhere ? "" : ", KV that cannot be cut"));
   return ReuseSimulation(wish).run(requests);
@@ -249,20 +249,20 @@ class ReuseSimulationSeeds : public testing::TestWithParam<std::uint64_t> {};
 TEST_P(ReuseSimulationSeeds, KeepEveryPromiseAtEveryStep) {
   for (const bool unified : {false, true}) {
     for (const bool cut_anywhere : {true, false}) {
-      simulate({.seed = GetParam(), .unified = unified, .cut_anywhere = cut_anywhere});
+      simulate_reuse({.seed = GetParam(), .unified = unified, .cut_anywhere = cut_anywhere});
     }
-    simulate({.seed = GetParam(), .unified = unified, .kv_block = 8});
-    simulate({.seed = GetParam(), .unified = unified, .kv_block = 8, .shifts = true});
-    simulate({.seed = GetParam(), .unified = unified, .kv_block = 8, .shifts = true, .adapters = true});
+    simulate_reuse({.seed = GetParam(), .unified = unified, .kv_block = 8});
+    simulate_reuse({.seed = GetParam(), .unified = unified, .kv_block = 8, .shifts = true});
+    simulate_reuse({.seed = GetParam(), .unified = unified, .kv_block = 8, .shifts = true, .adapters = true});
   }
 }
 
 TEST_P(ReuseSimulationSeeds, ComputeLessOfThePromptsThanWithoutACache) {
   for (const bool cut_anywhere : {true, false}) {
     Wish wish{.seed = GetParam(), .cut_anywhere = cut_anywhere, .calm = true};
-    const Totals with = simulate(wish, 200);
+    const Totals with = simulate_reuse(wish, 200);
     wish.no_cache = true;
-    const Totals without = simulate(wish, 200);
+    const Totals without = simulate_reuse(wish, 200);
     EXPECT_EQ(with.prompt_rows + with.cached, without.prompt_rows) << "each token is computed, or was cached";
     EXPECT_EQ(without.cached + without.saves, 0u);
     if (!cut_anywhere) continue;
@@ -275,12 +275,12 @@ INSTANTIATE_TEST_SUITE_P(ReuseSimulation, ReuseSimulationSeeds, testing::Range<s
 TEST(ReuseSimulation, MeetsWhatItIsMeantToMeet) {
   Totals streams, pool, uncut, pieces, shifted;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    streams.add(simulate({.seed = seed}));
-    pool.add(simulate({.seed = seed, .unified = true}));
-    uncut.add(simulate({.seed = seed, .cut_anywhere = false}));
-    pieces.add(simulate({.seed = seed, .kv_block = 8}));
-    shifted.add(simulate({.seed = seed, .kv_block = 8, .shifts = true}));
-    shifted.add(simulate({.seed = seed, .unified = true, .kv_block = 8, .shifts = true}));
+    streams.add(simulate_reuse({.seed = seed}));
+    pool.add(simulate_reuse({.seed = seed, .unified = true}));
+    uncut.add(simulate_reuse({.seed = seed, .cut_anywhere = false}));
+    pieces.add(simulate_reuse({.seed = seed, .kv_block = 8}));
+    shifted.add(simulate_reuse({.seed = seed, .kv_block = 8, .shifts = true}));
+    shifted.add(simulate_reuse({.seed = seed, .unified = true, .kv_block = 8, .shifts = true}));
   }
   for (const Totals* sum : {&streams, &pool, &uncut, &pieces}) {
     for (std::size_t i = 0; i < 5; ++i) EXPECT_GT(sum->ends[i], 5u) << name(static_cast<FinishReason>(i));
@@ -301,17 +301,18 @@ TEST(ReuseSimulation, MeetsWhatItIsMeantToMeet) {
 }
 
 TEST(ReuseSimulation, TheSameSeedIsTheSameRun) {
-  EXPECT_EQ(simulate({.seed = 42}).hash, simulate({.seed = 42}).hash);
-  EXPECT_NE(simulate({.seed = 42}).hash, simulate({.seed = 43}).hash);
+  EXPECT_EQ(simulate_reuse({.seed = 42}).hash, simulate_reuse({.seed = 42}).hash);
+  EXPECT_NE(simulate_reuse({.seed = 42}).hash, simulate_reuse({.seed = 43}).hash);
 }
 
 TEST(ReuseSimulation, TheSeedOfTheEnvironment) {
   const char* seed = std::getenv("CHASQUI_SIM_SEED");
   if (seed == nullptr) GTEST_SKIP() << "set CHASQUI_SIM_SEED to run one more seed, ten times as long";
   for (const bool unified : {false, true}) {
-    simulate({.seed = std::strtoull(seed, nullptr, 10), .unified = unified, .kv_block = 8}, 5000);
+    simulate_reuse({.seed = std::strtoull(seed, nullptr, 10), .unified = unified, .kv_block = 8}, 5000);
     for (const bool cut_anywhere : {true, false}) {
-      simulate({.seed = std::strtoull(seed, nullptr, 10), .unified = unified, .cut_anywhere = cut_anywhere}, 5000);
+      simulate_reuse({.seed = std::strtoull(seed, nullptr, 10), .unified = unified, .cut_anywhere = cut_anywhere},
+                     5000);
     }
   }
 }

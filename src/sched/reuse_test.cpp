@@ -12,9 +12,6 @@ namespace chasqui {
 namespace {
 
 constexpr double kRow = 0.001;  // seconds
-constexpr ServiceClass kInteractive = ServiceClass::interactive;
-constexpr ServiceClass kStandard = ServiceClass::standard;
-constexpr ServiceClass kBackground = ServiceClass::background;
 
 class ReuseTest : public testing::Test {
  protected:

@@ -10,9 +10,6 @@ namespace chasqui {
 namespace {
 
 using Parts = FakeWorker::Parts;
-constexpr ServiceClass kInteractive = ServiceClass::interactive;
-constexpr ServiceClass kStandard = ServiceClass::standard;
-constexpr ServiceClass kBackground = ServiceClass::background;
 
 TEST(SchedulerClasses, UrgentClassesStartFirstAndWithinAClassTheFirstComer) {
   FakeWorker worker(streams(1));

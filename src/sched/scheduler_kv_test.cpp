@@ -7,9 +7,6 @@ namespace chasqui {
 namespace {
 
 using Parts = FakeWorker::Parts;
-constexpr ServiceClass kInteractive = ServiceClass::interactive;
-constexpr ServiceClass kStandard = ServiceClass::standard;
-constexpr ServiceClass kBackground = ServiceClass::background;
 
 std::vector<std::int32_t> slots_of(const Batch& batch) {
   std::vector<std::int32_t> slots;

@@ -9,19 +9,16 @@
 namespace chasqui {
 namespace {
 
-constexpr ServiceClass kInteractive = ServiceClass::interactive;
-constexpr ServiceClass kBackground = ServiceClass::background;
-
-SchedulerConfig cached_streams(std::int32_t slots) { return with_cache(streams(slots, 32, 400)); }
+SchedulerConfig cached_slots(std::int32_t slots) { return with_cache(streams(slots, 32, 400)); }
 
 SchedulerConfig uncut_streams(std::int32_t slots) {
-  SchedulerConfig config = cached_streams(slots);
+  SchedulerConfig config = cached_slots(slots);
   config.reuse.cache.cut_anywhere = false;
   return config;
 }
 
 TEST(SchedulerReusePreemption, WhoLostItsSlotComesBackWithoutComputingAgain) {
-  FakeWorker worker(cached_streams(1));
+  FakeWorker worker(cached_slots(1));
   worker.add(1, {.prompt = 60, .max_tokens = 20, .service_class = kBackground});
   while (worker.of(1).tokens < 5) ASSERT_TRUE(worker.step());
   worker.add(2, {.prompt = 10, .max_tokens = 3, .service_class = kInteractive});
@@ -37,7 +34,7 @@ TEST(SchedulerReusePreemption, WhoLostItsSlotComesBackWithoutComputingAgain) {
 }
 
 TEST(SchedulerReusePreemption, WhoLostItsSlotBeforeItsFirstRowComesBackToo) {
-  FakeWorker worker(cached_streams(2));
+  FakeWorker worker(cached_slots(2));
   worker.add(1, {.prompt = 300, .max_tokens = 3});
   worker.add(2, {.prompt = 100, .max_tokens = 3, .service_class = kBackground});
   ASSERT_TRUE(worker.step());
@@ -64,7 +61,7 @@ TEST(SchedulerReusePreemption, ThoseWhoseCopiesDoNotLastKeepTheirSlotsForLonger)
 }
 
 TEST(SchedulerReusePreemption, WhoWaitsForTheOneThatLostItsSlotGoesOn) {
-  FakeWorker worker(cached_streams(2));
+  FakeWorker worker(cached_slots(2));
   const auto add = [&](std::uint64_t id) {
     worker.add(id, {.prompt = 300, .max_tokens = 3, .service_class = kBackground, .shared = 290});
   };
@@ -84,7 +81,7 @@ TEST(SchedulerReusePreemption, WhoWaitsForTheOneThatLostItsSlotGoesOn) {
 // A turn of the background class gives the slot to a request that has not run out of patience, and so yields to the
 // interactive request that comes next.
 TEST(SchedulerReuseRestores, WhatCannotBeBroughtBackIsComputed) {
-  FakeWorker worker(cached_streams(4));
+  FakeWorker worker(cached_slots(4));
   worker.add(1, {.prompt = 100, .max_tokens = 3, .shared = 100});
   worker.run_to_end();
   worker.model.restores_to_fail = 1;
@@ -98,7 +95,7 @@ TEST(SchedulerReuseRestores, WhatCannotBeBroughtBackIsComputed) {
 }
 
 TEST(SchedulerReuseRestores, OneThatFailsTakesNoOtherAlong) {
-  FakeWorker worker(cached_streams(4));
+  FakeWorker worker(cached_slots(4));
   worker.add(1, {.prompt = 100, .max_tokens = 3, .shared = 90});
   worker.run_to_end();
   worker.model.restores_to_fail = 1;
@@ -109,7 +106,7 @@ TEST(SchedulerReuseRestores, OneThatFailsTakesNoOtherAlong) {
 }
 
 TEST(SchedulerReuseRestores, OneWhoWasAnsweringIsReadAgainWhenItCannotBeBroughtBack) {
-  FakeWorker worker(cached_streams(1));
+  FakeWorker worker(cached_slots(1));
   worker.add(1, {.prompt = 60, .max_tokens = 20, .service_class = kBackground});
   while (worker.of(1).tokens < 5) ASSERT_TRUE(worker.step());
   worker.add(2, {.prompt = 10, .max_tokens = 3, .service_class = kInteractive});
@@ -121,7 +118,7 @@ TEST(SchedulerReuseRestores, OneWhoWasAnsweringIsReadAgainWhenItCannotBeBroughtB
 }
 
 TEST(SchedulerReuseRestores, AnAbortedStepKeepsWhatItBroughtBack) {
-  FakeWorker worker(cached_streams(4));
+  FakeWorker worker(cached_slots(4));
   worker.add(1, {.prompt = 100, .max_tokens = 3, .shared = 100});
   worker.run_to_end();
   worker.add(2, {.prompt = 100, .max_tokens = 3, .shared = 100});
@@ -276,7 +273,7 @@ TEST(SchedulerCheckpoints, OfWhoIsReadingAreWaitedFor) {
 }
 
 TEST(SchedulerCheckpoints, CostNothingWhereKvCanBeCut) {
-  FakeWorker worker(cached_streams(4));
+  FakeWorker worker(cached_slots(4));
   worker.add(1, {.prompt = 200, .max_tokens = 1, .boundaries = {150}});
   EXPECT_TRUE(worker.of(1).request->checkpoints.empty());
   worker.run_to_end();

@@ -9,9 +9,6 @@
 namespace chasqui {
 namespace {
 
-constexpr ServiceClass kInteractive = ServiceClass::interactive;
-constexpr ServiceClass kBackground = ServiceClass::background;
-
 SchedulerConfig cached_streams(std::int32_t slots = 6, std::size_t bytes = 1 << 20) {
   return with_cache(streams(slots, 32, 400), bytes);
 }

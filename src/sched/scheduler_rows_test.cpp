@@ -9,9 +9,6 @@ namespace chasqui {
 namespace {
 
 using Parts = FakeWorker::Parts;
-constexpr ServiceClass kInteractive = ServiceClass::interactive;
-constexpr ServiceClass kStandard = ServiceClass::standard;
-constexpr ServiceClass kBackground = ServiceClass::background;
 
 TEST(SchedulerRows, AStreamGetsItsTokensInTimeWhileALongPromptIsRead) {
   for (const ServiceClass service_class : {kInteractive, kStandard, kBackground}) {

@@ -61,7 +61,7 @@ class TimedWorkload final : public Workload {
   std::size_t next_ = 0;
 };
 
-SimulationConfig config_of(const CostPreset& preset, std::int32_t slots) {
+SimulationConfig config_for(const CostPreset& preset, std::int32_t slots) {
   constexpr TokenCount kContext = 2048;
   SimulationConfig config;
   config.scheduler.kv = {slots, slots * kContext, kContext, false};
@@ -76,7 +76,7 @@ SimulationConfig config_of(const CostPreset& preset, std::int32_t slots) {
   return config;
 }
 
-Statistics run(const SimulationConfig& config, Workload& workload) {
+Statistics run_shared(const SimulationConfig& config, Workload& workload) {
   Simulation simulation(config, workload);
   EXPECT_TRUE(simulation.run()) << simulation.faults().lines().front();
   const Group& all = simulation.statistics().all();
@@ -84,17 +84,18 @@ Statistics run(const SimulationConfig& config, Workload& workload) {
   return simulation.statistics();
 }
 
-Statistics run(const CostPreset& preset, std::int32_t slots, const std::vector<Asker>& askers, std::uint64_t requests) {
-  SimulationConfig config = config_of(preset, slots);
+Statistics run_shared(const CostPreset& preset, std::int32_t slots, const std::vector<Asker>& askers,
+                      std::uint64_t requests) {
+  SimulationConfig config = config_for(preset, slots);
   config.clients.clients = static_cast<std::int32_t>(askers.size());
   AskersWorkload workload(askers, requests);
-  return run(config, workload);
+  return run_shared(config, workload);
 }
 
-double tokens_per_s(const Statistics& run) {
-  return static_cast<double>(run.all().tokens) / to_seconds(run.virtual_time);
+double tokens_per_s(const Statistics& run_shared) {
+  return static_cast<double>(run_shared.all().tokens) / to_seconds(run_shared.virtual_time);
 }
-const Group& interactive(const Statistics& run) { return run.groups()[1]; }
+const Group& interactive(const Statistics& run_shared) { return run_shared.groups()[1]; }
 
 // A decode step of all slots.
 double step_ms(const CostPreset& preset, int slots) {
@@ -126,7 +127,7 @@ Statistics two_tenants(const CostPreset& preset, int streams, int short_ones) {
     request.output = 8;
   }
   TimedWorkload workload(std::move(requests), 2);
-  return run(config_of(preset, kSlots), workload);
+  return run_shared(config_for(preset, kSlots), workload);
 }
 
 TEST_P(SharedSlots, InteractiveRequestsOfOneTenantBesideAHundredStreamsOfAnother) {
@@ -147,7 +148,7 @@ TEST_P(SharedSlots, TenantsWithOneTenAndAHundredClientsGetEquallyMany) {
   for (std::uint32_t tenant = 0; tenant < clients.size(); ++tenant) {
     askers.insert(askers.end(), static_cast<std::size_t>(clients[tenant]), {tenant, ServiceClass::standard, 16, 1000});
   }
-  const Statistics statistics = run(preset_, kSlots, askers, 333);
+  const Statistics statistics = run_shared(preset_, kSlots, askers, 333);
   ASSERT_GT(statistics.token_windows.end_of_first(), 8u);
   // Where to swap a sequence takes long, slices are nearly as long as a window.
   const bool long_slices = preset_.name == "8b-desktop";
@@ -164,10 +165,10 @@ TEST_P(SharedSlots, ThirtyTwoStreamsOfMixedClassesAreAsFastAsOfOne) {
     askers.resize(32);
     return askers;
   };
-  const Statistics one = run(preset_, kSlots, streams({ServiceClass::standard}), 320);
-  const Statistics urgent = run(preset_, kSlots, streams({ServiceClass::interactive}), 320);
-  const Statistics mixed =
-      run(preset_, kSlots, streams({ServiceClass::interactive, ServiceClass::standard, ServiceClass::background}), 320);
+  const Statistics one = run_shared(preset_, kSlots, streams({ServiceClass::standard}), 320);
+  const Statistics urgent = run_shared(preset_, kSlots, streams({ServiceClass::interactive}), 320);
+  const Statistics mixed = run_shared(
+      preset_, kSlots, streams({ServiceClass::interactive, ServiceClass::standard, ServiceClass::background}), 320);
   EXPECT_GE(tokens_per_s(mixed), 0.95 * tokens_per_s(one));
   EXPECT_LE(interactive(mixed).itl.at(0.5), 1.001 * interactive(urgent).itl.at(0.5));
 }

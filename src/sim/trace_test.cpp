@@ -14,7 +14,7 @@ Result<TraceWorkload> read(const std::string& text) {
   return TraceWorkload::read(in, "t.jsonl");
 }
 
-std::string fault(const std::string& text) {
+std::string trace_fault(const std::string& text) {
   const Result<TraceWorkload> trace = read(text);
   return trace ? "no fault" : trace.error().message;
 }
@@ -81,12 +81,12 @@ TEST(Trace, HasDefaultsAndSortsByTime) {
 
 TEST(Trace, NamesTheLineAndTheFieldOfAFault) {
   const std::string good = "{\"at_ms\":0,\"prompt\":1,\"output\":1}\n";
-  EXPECT_EQ(fault(""), "t.jsonl:1: no requests");
-  EXPECT_EQ(fault(good + "{"), "t.jsonl:2: not JSON: incomplete JSON");
-  EXPECT_EQ(fault("[]"), "t.jsonl:1: not a JSON object");
-  EXPECT_EQ(fault(good + good + "{\"at_ms\":0,\"output\":1}"), "t.jsonl:3: prompt: is missing");
+  EXPECT_EQ(trace_fault(""), "t.jsonl:1: no requests");
+  EXPECT_EQ(trace_fault(good + "{"), "t.jsonl:2: not JSON: incomplete JSON");
+  EXPECT_EQ(trace_fault("[]"), "t.jsonl:1: not a JSON object");
+  EXPECT_EQ(trace_fault(good + good + "{\"at_ms\":0,\"output\":1}"), "t.jsonl:3: prompt: is missing");
   const auto with = [&](const std::string& field) {
-    return fault(good + "{\"at_ms\":0,\"prompt\":9,\"output\":1," + field + "}");
+    return trace_fault(good + "{\"at_ms\":0,\"prompt\":9,\"output\":1," + field + "}");
   };
   EXPECT_EQ(with("\"color\":1"), "t.jsonl:2: color: is not a known field");
   EXPECT_EQ(with("\"class\":\"royal\""), "t.jsonl:2: class: must be interactive, standard or background");
@@ -102,9 +102,10 @@ TEST(Trace, NamesTheLineAndTheFieldOfAFault) {
   EXPECT_EQ(with("\"conversation\":\"c\",\"calls\":1"), "t.jsonl:2: calls: must be true or false");
   EXPECT_EQ(with("\"cancel_after_ms\":1,\"cancel_after_rows\":1"),
             "t.jsonl:2: cancel_after_rows: only one way to leave");
-  EXPECT_EQ(fault("{\"at_ms\":\"0\",\"prompt\":1,\"output\":1}").substr(0, 37),
+  EXPECT_EQ(trace_fault("{\"at_ms\":\"0\",\"prompt\":1,\"output\":1}").substr(0, 37),
             "t.jsonl:1: at_ms: must be a number be");
-  EXPECT_EQ(fault("{\"at_ms\":0,\"prompt\":0,\"output\":1}").substr(0, 37), "t.jsonl:1: prompt: must be a number b");
+  EXPECT_EQ(trace_fault("{\"at_ms\":0,\"prompt\":0,\"output\":1}").substr(0, 37),
+            "t.jsonl:1: prompt: must be a number b");
 }
 
 TEST(Trace, AWrittenWorkloadReadsTheSame) {

@@ -13,7 +13,7 @@ namespace {
 
 namespace json = boost::json;
 
-RequestDraft read(const std::string& body) {
+RequestDraft read_fields(const std::string& body) {
   const json::object object = json::parse(body).as_object();
   Fields fields(object);
   RequestDraft draft;
@@ -37,7 +37,7 @@ TEST(GenerationFields, EveryNumberThatIsCheckedCanBeSaid) {
     ASSERT_NE(found, fields.end()) << rule.field;
     EXPECT_EQ(found->read, nullptr) << rule.field;
     const double other = rule.read(SamplingParams{}) == rule.maximum ? rule.minimum : rule.maximum;
-    const RequestDraft draft = read("{\"" + std::string(rule.field) + "\":" + std::to_string(other) + "}");
+    const RequestDraft draft = read_fields("{\"" + std::string(rule.field) + "\":" + std::to_string(other) + "}");
     EXPECT_FLOAT_EQ(static_cast<float>(rule.read(draft.sampling)), static_cast<float>(other)) << rule.field;
   }
 }
@@ -48,37 +48,37 @@ TEST(GenerationFields, NoNameIsUsedTwice) {
 }
 
 TEST(GenerationFields, AnAliasIsTheSameField) {
-  EXPECT_EQ(read(R"({"n_predict":3})").max_tokens, 3);
-  EXPECT_EQ(read(R"({"max_tokens":4,"max_completion_tokens":5})").max_tokens, 5);
-  EXPECT_EQ(read(R"({"n_predict":3,"max_tokens":4,"max_completion_tokens":5})").max_tokens, 3);
-  EXPECT_FLOAT_EQ(read(R"({"typ_p":0.5})").sampling.typical_p, 0.5f);
-  EXPECT_FLOAT_EQ(read(R"({"repetition_penalty":1.5})").sampling.repeat_penalty, 1.5f);
+  EXPECT_EQ(read_fields(R"({"n_predict":3})").max_tokens, 3);
+  EXPECT_EQ(read_fields(R"({"max_tokens":4,"max_completion_tokens":5})").max_tokens, 5);
+  EXPECT_EQ(read_fields(R"({"n_predict":3,"max_tokens":4,"max_completion_tokens":5})").max_tokens, 3);
+  EXPECT_FLOAT_EQ(read_fields(R"({"typ_p":0.5})").sampling.typical_p, 0.5f);
+  EXPECT_FLOAT_EQ(read_fields(R"({"repetition_penalty":1.5})").sampling.repeat_penalty, 1.5f);
 }
 
 TEST(GenerationFields, SamplersHaveNamesAndLetters) {
   const std::vector<SamplingStep> wanted = {SamplingStep::top_k, SamplingStep::typical_p, SamplingStep::temperature};
-  EXPECT_EQ(read(R"({"samplers":["top_k","typ_p","temperature"]})").sampling.steps, wanted);
-  EXPECT_EQ(read(R"({"samplers":["top-k","typical_p","temp"]})").sampling.steps, wanted);
-  EXPECT_EQ(read(R"({"samplers":"kyt"})").sampling.steps, wanted);
-  EXPECT_EQ(read(R"({})").sampling.steps, std::nullopt) << "the default order";
-  EXPECT_EQ(read(R"({"samplers":[]})").sampling.steps, std::vector<SamplingStep>{}) << "none at all";
-  EXPECT_EQ(read(R"({"samplers":""})").sampling.steps, std::vector<SamplingStep>{});
+  EXPECT_EQ(read_fields(R"({"samplers":["top_k","typ_p","temperature"]})").sampling.steps, wanted);
+  EXPECT_EQ(read_fields(R"({"samplers":["top-k","typical_p","temp"]})").sampling.steps, wanted);
+  EXPECT_EQ(read_fields(R"({"samplers":"kyt"})").sampling.steps, wanted);
+  EXPECT_EQ(read_fields(R"({})").sampling.steps, std::nullopt) << "the default order";
+  EXPECT_EQ(read_fields(R"({"samplers":[]})").sampling.steps, std::vector<SamplingStep>{}) << "none at all";
+  EXPECT_EQ(read_fields(R"({"samplers":""})").sampling.steps, std::vector<SamplingStep>{});
 }
 
 TEST(GenerationFields, PrioritiesOfOtherServersAreClasses) {
-  EXPECT_EQ(read(R"({"priority":0})").service_class, ServiceClass::standard);
-  EXPECT_EQ(read(R"({"priority":-1})").service_class, ServiceClass::interactive);
-  EXPECT_EQ(read(R"({"priority":9})").service_class, ServiceClass::background);
-  EXPECT_EQ(read(R"({"service_tier":"scale"})").service_class, ServiceClass::standard);
+  EXPECT_EQ(read_fields(R"({"priority":0})").service_class, ServiceClass::standard);
+  EXPECT_EQ(read_fields(R"({"priority":-1})").service_class, ServiceClass::interactive);
+  EXPECT_EQ(read_fields(R"({"priority":9})").service_class, ServiceClass::background);
+  EXPECT_EQ(read_fields(R"({"service_tier":"scale"})").service_class, ServiceClass::standard);
 }
 
 TEST(GenerationFields, StopsThatAreEmptyDoNotCount) {
-  EXPECT_TRUE(read(R"({"stop":""})").stop.empty());
-  EXPECT_EQ(read(R"({"stop":["","x",""]})").stop, std::vector<std::string>{"x"});
+  EXPECT_TRUE(read_fields(R"({"stop":""})").stop.empty());
+  EXPECT_EQ(read_fields(R"({"stop":["","x",""]})").stop, std::vector<std::string>{"x"});
 }
 
 TEST(GenerationFields, TheOtherFieldsReachTheDraft) {
-  const RequestDraft draft = read(R"({"stop":"x","stop_token_ids":[4,5],"ignore_eos":true,"n_probs":3,
+  const RequestDraft draft = read_fields(R"({"stop":"x","stop_token_ids":[4,5],"ignore_eos":true,"n_probs":3,
       "post_sampling_probs":true,"timings_per_token":true,"return_progress":true,"cache_prompt":false,
       "timeout_ms":9,"t_max_prompt_ms":8,"t_max_predict_ms":7,"ttft_timeout_ms":6,
       "dry_sequence_breakers":["."],"seed":5,"logit_bias":[["yes",2],[3,false]],"n_keep":-1})");
@@ -102,9 +102,9 @@ TEST(GenerationFields, TheOtherFieldsReachTheDraft) {
 }
 
 TEST(GenerationFields, ALimitOfMinusOneIsNone) {
-  EXPECT_FALSE(read(R"({"t_max_prompt_ms":-1})").prompt_ms);
-  EXPECT_FALSE(read(R"({"t_max_predict_ms":-1})").predict_ms);
-  EXPECT_FALSE(read(R"({"ttft_timeout_ms":-1})").ttft_ms);
+  EXPECT_FALSE(read_fields(R"({"t_max_prompt_ms":-1})").prompt_ms);
+  EXPECT_FALSE(read_fields(R"({"t_max_predict_ms":-1})").predict_ms);
+  EXPECT_FALSE(read_fields(R"({"ttft_timeout_ms":-1})").ttft_ms);
 }
 
 }  // namespace

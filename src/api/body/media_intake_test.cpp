@@ -28,8 +28,8 @@ const std::string kOther = encode_base64(
     "\xff\xd8\xff"
     "another");
 const std::string kSound = encode_base64("RIFF....WAVEa sound");
-const std::string kBegin = "<|im_start|>user\n";
-const std::string kEnd = "<|im_end|>\n<|im_start|>assistant\n";
+const std::string kTurnBegin = "<|im_start|>user\n";
+const std::string kTurnEnd = "<|im_end|>\n<|im_start|>assistant\n";
 
 std::string user(const std::string& content) { return R"({"messages":[{"role":"user","content":)" + content + "}]}"; }
 std::string image(const std::string& url) { return R"({"type":"image_url","image_url":{"url":")" + url + R"("}})"; }
@@ -66,13 +66,13 @@ class MediaIntakeTest : public testing::Test {
 
 TEST_F(MediaIntakeTest, AnOpenAiPictureStandsWhereItsPartStood) {
   EXPECT_EQ(content(text("What is") + ',' + png() + ',' + text("this?") + ',' + text("And")),
-            kBegin + "What is<__media__>this?\nAnd" + kEnd);
+            kTurnBegin + "What is<__media__>this?\nAnd" + kTurnEnd);
   ASSERT_EQ(units_->size(), 1u);
   EXPECT_EQ(units_->front().kind, MediaKind::picture);
   EXPECT_EQ(content(R"({"type":"image_url","image_url":"data:image/png;base64,)" + kPicture + R"("})"),
-            kBegin + "<__media__>" + kEnd);
-  EXPECT_EQ(content(image(kPicture)), kBegin + "<__media__>" + kEnd);
-  EXPECT_EQ(content(image("DATA:image/jpeg;charset=x;BASE64," + kOther)), kBegin + "<__media__>" + kEnd);
+            kTurnBegin + "<__media__>" + kTurnEnd);
+  EXPECT_EQ(content(image(kPicture)), kTurnBegin + "<__media__>" + kTurnEnd);
+  EXPECT_EQ(content(image("DATA:image/jpeg;charset=x;BASE64," + kOther)), kTurnBegin + "<__media__>" + kTurnEnd);
 }
 
 TEST_F(MediaIntakeTest, TheSameFileIsTheSameUnitWhereverItStands) {
@@ -83,9 +83,9 @@ TEST_F(MediaIntakeTest, TheSameFileIsTheSameUnitWhereverItStands) {
 }
 
 TEST_F(MediaIntakeTest, ASoundIsTakenAsBase64OrAsADataUrl) {
-  EXPECT_EQ(content(audio(kSound) + ',' + text("a")), kBegin + "<__media__>a" + kEnd);
+  EXPECT_EQ(content(audio(kSound) + ',' + text("a")), kTurnBegin + "<__media__>a" + kTurnEnd);
   EXPECT_EQ(units_->front().kind, MediaKind::sound);
-  EXPECT_EQ(content(audio("data:audio/wav;base64," + kSound)), kBegin + "<__media__>" + kEnd);
+  EXPECT_EQ(content(audio("data:audio/wav;base64," + kSound)), kTurnBegin + "<__media__>" + kTurnEnd);
   EXPECT_EQ(field_of(content(audio(kSound, "ogg"))), "messages[0].content[0].input_audio.format");
   EXPECT_EQ(field_of(content(audio("data:image/png;base64," + kSound))), "messages[0].content[0].input_audio.data");
   EXPECT_EQ(field_of(content(R"({"type":"input_audio"})")), "messages[0].content[0].input_audio");
@@ -130,7 +130,8 @@ TEST_F(MediaIntakeTest, AModelWithoutAReaderSaysWhatIsMissing) {
 
 TEST_F(MediaIntakeTest, AnthropicsPicturesStandInMessagesAndInResultsOfTools) {
   const auto messages = [this](const std::string& body) { return told(prepare_messages(fake_.served, caller_, body)); };
-  EXPECT_EQ(messages(user('[' + block(kPicture) + ',' + text("What?") + ']')), kBegin + "<__media__>What?" + kEnd);
+  EXPECT_EQ(messages(user('[' + block(kPicture) + ',' + text("What?") + ']')),
+            kTurnBegin + "<__media__>What?" + kTurnEnd);
   const std::string call = R"({"role":"assistant","content":[{"type":"tool_use","id":"t","name":"shoot","input":{}}]})";
   const std::string result = R"({"type":"tool_result","tool_use_id":"t","content":[)" + text("Here:") + ',' +
                              block(kOther) + ',' + text("it is") + "]}";
@@ -156,14 +157,14 @@ TEST_F(MediaIntakeTest, OllamasPicturesStandBeforeTheText) {
   };
   const std::string two = R"("images":[")" + kPicture + R"(",")" + kOther + R"("])";
   EXPECT_EQ(ollama(R"({"messages":[{"role":"user","content":"What?",)" + two + "}]}"),
-            kBegin + "<__media__><__media__>What?" + kEnd);
-  EXPECT_EQ(ollama(R"({"messages":[{"role":"user",)" + two + "}]}"), kBegin + "<__media__><__media__>" + kEnd);
+            kTurnBegin + "<__media__><__media__>What?" + kTurnEnd);
+  EXPECT_EQ(ollama(R"({"messages":[{"role":"user",)" + two + "}]}"), kTurnBegin + "<__media__><__media__>" + kTurnEnd);
   EXPECT_EQ(field_of(ollama(R"({"messages":[{"role":"user","content":"a","images":["?"]}]})")),
             "messages[0].images[0]");
   EXPECT_EQ(field_of(ollama(R"({"messages":[{"role":"user","content":"a","images":[3]}]})")), "messages[0].images[0]");
   EXPECT_EQ(field_of(ollama(R"({"messages":[{"role":"user","content":"a","images":"x"}]})")), "messages[0].images");
   const auto generate = prepare_ollama_generate(fake_.served, caller_, R"({"prompt":"What?",)" + two + "}");
-  EXPECT_EQ(told(generate), kBegin + "<__media__><__media__>What?" + kEnd);
+  EXPECT_EQ(told(generate), kTurnBegin + "<__media__><__media__>What?" + kTurnEnd);
   EXPECT_FALSE(generate->request->keep_tokens);  // as context they could not come back
   const auto raw = prepare_ollama_generate(fake_.served, caller_, R"({"prompt":"a","raw":true,)" + two + "}");
   EXPECT_EQ(field_of(told(raw)), "images");
@@ -213,7 +214,7 @@ TEST_F(MediaIntakeTest, FilesThatAreNamedHaveTogetherWhatABodyMayHave) {
   fs::resize_file(folder / "large.png", kSizeLimit<"media_bytes">);
   EXPECT_NE(content(image("file://large.png")).find("not fetched from file"), std::string::npos) << "by default";
   fake_.config.defaults.media_folder = folder.string();
-  EXPECT_EQ(content(image("file://large.png")), kBegin + "<__media__>" + kEnd);
+  EXPECT_EQ(content(image("file://large.png")), kTurnBegin + "<__media__>" + kTurnEnd);
   const std::string two = content(image("file://large.png") + ',' + image("FILE://large.png"));
   EXPECT_EQ(field_of(two), "messages[0].content[1].image_url.url");
   EXPECT_NE(two.find(std::to_string(kSizeLimit<"body_bytes">)), std::string::npos);

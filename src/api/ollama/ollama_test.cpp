@@ -46,14 +46,14 @@ json::array messages_of_any_length(std::size_t count) {
   return out;
 }
 
-Event piece(std::string text) {
+Event ollama_piece(std::string text) {
   Event event;
   event.text = std::move(text);
   event.tokens = 1;
   return event;
 }
 
-Event finished(FinishReason reason) {
+Event ollama_finished(FinishReason reason) {
   Event event;
   event.kind = Event::Kind::finished;
   event.reason = reason;
@@ -154,10 +154,10 @@ TEST_F(OllamaTest, AStreamIsLinesOfWhichTheLastHasTheFiguresInNanoseconds) {
   const auto writer = make_ollama_writer(std::move(head), nullptr);
   EXPECT_FALSE(writer->has_comments());
   std::string out;
-  writer->text(piece("Hel"), out);
-  writer->text(piece(""), out);  // held back: no line
-  writer->text(piece("lo\n"), out);
-  writer->end(finished(FinishReason::length), out);
+  writer->text(ollama_piece("Hel"), out);
+  writer->text(ollama_piece(""), out);  // held back: no line
+  writer->text(ollama_piece("lo\n"), out);
+  writer->end(ollama_finished(FinishReason::length), out);
   std::vector<json::object> lines;
   for (std::size_t begin = 0; begin < out.size();) {
     const std::size_t end = out.find('\n', begin);

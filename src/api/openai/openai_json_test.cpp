@@ -30,7 +30,7 @@ Event finished_event(FinishReason reason) {
 }
 
 // The payloads of all frames, parsed; "[DONE]" as a string.
-std::vector<json::value> frames(std::string_view text) {
+std::vector<json::value> frames_of(std::string_view text) {
   std::vector<json::value> out;
   while (!text.empty()) {
     const std::size_t end = text.find("\n\n");
@@ -49,7 +49,7 @@ TEST(ChatWriter, AStreamIsRoleThenTextThenReasonThenDone) {
   writer->text(text_event("Hel\"lo\n"), out);
   writer->text(text_event(""), out);  // held back: no frame
   writer->end(finished_event(FinishReason::stop), out);
-  const auto got = frames(out);
+  const auto got = frames_of(out);
   ASSERT_EQ(got.size(), 4u);
   const auto choice = [&got](std::size_t i) { return got[i].at("choices").at(0); };
   EXPECT_EQ(choice(0).at("delta"), json::parse(R"({"role":"assistant","content":null})"));
@@ -73,7 +73,7 @@ TEST(ChatWriter, TheRestThatWasHeldBackComesBeforeTheReason) {
   last.text = "tail";
   std::string out;
   writer->end(last, out);
-  const auto got = frames(out);
+  const auto got = frames_of(out);
   ASSERT_EQ(got.size(), 4u);
   EXPECT_EQ(got[1].at("choices").at(0).at("delta").at("content"), "tail");
   EXPECT_EQ(got[2].at("choices").at(0).at("finish_reason"), "length");
@@ -83,7 +83,7 @@ TEST(ChatWriter, UsageComesInAChunkWithoutChoicesWhenAskedFor) {
   auto writer = make_chat_writer(head(true));
   std::string out;
   writer->end(finished_event(FinishReason::stop), out);
-  const auto got = frames(out);
+  const auto got = frames_of(out);
   ASSERT_EQ(got.size(), 4u);
   EXPECT_TRUE(got[2].at("choices").as_array().empty());
   EXPECT_EQ(got[2].at("usage"), json::parse(R"({"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,
@@ -104,7 +104,7 @@ TEST(CompletionWriter, PutsTextIntoTheChoice) {
   std::string out;
   writer->text(text_event("one"), out);
   writer->end(finished_event(FinishReason::deadline), out);
-  const auto got = frames(out);
+  const auto got = frames_of(out);
   ASSERT_EQ(got.size(), 3u);
   EXPECT_EQ(got[0].at("object"), "text_completion");
   EXPECT_EQ(got[0].at("choices").at(0).at("text"), "one");

@@ -6,10 +6,10 @@
 namespace chasqui {
 namespace {
 
-void check_texts(const std::vector<SchemaCase>& cases) { EXPECT_EQ(wrong_texts(cases), ""); }
+void check_numbers(const std::vector<SchemaCase>& cases) { EXPECT_EQ(wrong_texts(cases), ""); }
 
 TEST(NumberSchemas, KeepsBoundsOfNumbers) {
-  check_texts({
+  check_numbers({
       {R"({"type":"integer","minimum":-12,"maximum":345})",
        {"-12", "-9", "0", "9", "99", "345", "300", "279"},
        {"-13", "346", "350", "1000", "-0", "-100", "01", "1.0"}},
@@ -35,7 +35,7 @@ TEST(NumberSchemas, KeepsBoundsOfNumbers) {
 }
 
 TEST(NumberSchemas, KeepsMultiples) {
-  check_texts({
+  check_numbers({
       {R"({"type":"integer","multipleOf":3})", {"0", "3", "-12", "300", "111111111"}, {"1", "-2", "100", "3.0"}},
       {R"({"type":"integer","multipleOf":7,"minimum":20,"maximum":50})", {"21", "28", "49"}, {"14", "20", "50", "56"}},
       {R"({"type":"number","multipleOf":0.01})", {"0", "1.5", "2.25", "-3.10", "7"}, {"1.255", "0.001"}},

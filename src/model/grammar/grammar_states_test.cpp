@@ -19,7 +19,7 @@ std::string verdict(std::string_view grammar, std::string_view text) {
   return at == GrammarStates::kDead ? "no" : "begin";
 }
 
-std::string refusal(std::string_view grammar) {
+std::string grammar_refusal(std::string_view grammar) {
   const auto read = parse_gbnf(grammar);
   EXPECT_TRUE(read);
   const auto made = GrammarAutomaton::compile(*read);
@@ -162,21 +162,22 @@ TEST(GrammarStates, ManyAlternativesBecomeOnePlace) {
 }
 
 TEST(GrammarAutomaton, RefusesWhatBeginsWithItself) {
-  EXPECT_EQ(refusal("root ::= a\na ::= a \"x\" | \"y\""),
+  EXPECT_EQ(grammar_refusal("root ::= a\na ::= a \"x\" | \"y\""),
             "grammar must not be left-recursive: rule a can begin with itself");
-  EXPECT_NE(refusal("root ::= b\nb ::= c d\nc ::= \"x\"?\nd ::= b \"y\" | \"z\""), "");
-  EXPECT_NE(refusal("root ::= root"), "");
+  EXPECT_NE(grammar_refusal("root ::= b\nb ::= c d\nc ::= \"x\"?\nd ::= b \"y\" | \"z\""), "");
+  EXPECT_NE(grammar_refusal("root ::= root"), "");
 }
 
 TEST(GrammarAutomaton, RefusesWhatMatchesNothing) {
-  EXPECT_EQ(refusal("root ::= \"a\" root"), "grammar matches no text: rule root never comes to an end");
-  EXPECT_EQ(refusal("root ::= [^\\U00000000-\\U0010FFFF]"), "grammar matches no text: rule root never comes to an end");
+  EXPECT_EQ(grammar_refusal("root ::= \"a\" root"), "grammar matches no text: rule root never comes to an end");
+  EXPECT_EQ(grammar_refusal("root ::= [^\\U00000000-\\U0010FFFF]"),
+            "grammar matches no text: rule root never comes to an end");
   // An alternative without an end is left out.
   EXPECT_EQ(verdict("root ::= \"a\" loop | \"b\"\nloop ::= \"c\" loop", "a"), "no");
 }
 
 TEST(GrammarAutomaton, RefusesWhatIsTooLarge) {
-  EXPECT_NE(refusal("root ::= ((\"a\"{1000}){1000}){1000}").find("too large"), std::string::npos);
+  EXPECT_NE(grammar_refusal("root ::= ((\"a\"{1000}){1000}){1000}").find("too large"), std::string::npos);
 }
 
 TEST(GrammarAutomaton, KeepsSetsApartWhereThereAreTooMany) {
