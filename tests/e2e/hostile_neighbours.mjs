@@ -1,8 +1,9 @@
 // What others notice of hostile inputs: an interactive stream and a row of short chats by themselves, then beside each of
 // the inputs, sent by 32 connections for as long as they run; and again, in turns, so that a busy machine slows both.
 // Prints the ratios of the medians of the gaps between the stream's tokens and of the chats' times to first token, as this
-// client sees it and as the server logs it, and how many of the inputs were answered a second. The client shares the
-// processors with the server and the sender, and is slowed by them as the server is.
+// client sees it and as the server logs it, and how many of the inputs were answered a second; at the end, what was
+// refused and what was answered by themselves, since an answer costs its rows. The client shares the processors with the
+// server and the sender, and is slowed by them as the server is.
 // Who attacks a server does it from other machines, so the sender here takes only what time of the processors the server
 // leaves; with --equal it takes its full share. The first four are no inputs but plain requests, to compare with. By
 // hand, on a machine that does nothing else; TOKENS are those of the stream, fewer for a model that is slow. With --sink
@@ -127,10 +128,12 @@ async function neighbours(server, [name, path, body]) {
   const beside = [];
   const besideSinks = [];
   let answers = 0;
+  let refused = true;
   let seconds = 0;
   for (let round = 0; round < Number(rounds); ++round) {
     alone.push(await measured(server));
     const sender = startSender({ port: server.port, path, text: JSON.stringify(body) });
+    sender.on('message', (status) => { refused &&= status >= 400; });
     for (let i = 0; i < connections; ++i) await once(sender, 'message');
     sender.on('message', () => ++answers);
     const begun = performance.now();
@@ -145,7 +148,14 @@ async function neighbours(server, [name, path, body]) {
   const ratio = (what) => of(beside, what) / of(alone, what);
   const overSink = sink ? of(beside, 'gap') / of(besideSinks, 'gap') : undefined;
   const idle = (what) => middle(alone.map((one) => one[what])).toFixed(2);
-  return { name, first: ratio('first'), inside: ratio('inside'), gap: ratio('gap'), overSink, idle, rate: answers / seconds };
+  return { name, refused, first: ratio('first'), inside: ratio('inside'), gap: ratio('gap'), overSink, idle, rate: answers / seconds };
+}
+
+function summarize(which, inputs) {
+  for (const what of inputs.length > 0 ? ['gap', 'first', 'inside', ...(sink ? ['overSink'] : [])] : []) {
+    const sorted = inputs.map((one) => one[what]).sort((a, b) => a - b);
+    console.log(`${which}, ${what}: ${sorted.filter((ratio) => ratio <= 1.2).length} of ${sorted.length} within 1.2 ×, median × ${middle(sorted).toFixed(2)}, worst × ${sorted.at(-1).toFixed(2)}`);
+  }
 }
 
 if (rate) {
@@ -163,12 +173,10 @@ if (rate) {
     all.push(seen);
     const shown = (what) => `× ${seen[what].toFixed(2)} of ${seen.idle(what)} ms`;
     const beyond = sink ? `, gap × ${seen.overSink.toFixed(2)} of that beside a sink` : '';
-    console.log(`${seen.name}: gap ${shown('gap')}, first token ${shown('first')}, in the server ${shown('inside')}, ${seen.rate.toFixed(0)} answers/s${beyond}`);
+    console.log(`${seen.name} (${seen.refused ? 'refused' : 'answered'}): gap ${shown('gap')}, first token ${shown('first')}, in the server ${shown('inside')}, ${seen.rate.toFixed(0)} answers/s${beyond}`);
   }
   const hostile = all.filter(({ name }) => !name.startsWith('plain: '));
-  for (const what of hostile.length > 0 ? ['gap', 'first', 'inside', ...(sink ? ['overSink'] : [])] : []) {
-    const sorted = hostile.map((one) => one[what]).sort((a, b) => a - b);
-    console.log(`${what}: ${sorted.filter((ratio) => ratio <= 1.2).length} of ${sorted.length} within 1.2 ×, median × ${middle(sorted).toFixed(2)}, worst × ${sorted.at(-1).toFixed(2)}`);
-  }
+  summarize('refused', hostile.filter((one) => one.refused));
+  summarize('answered', hostile.filter((one) => !one.refused));
   await server.stop();
 }
