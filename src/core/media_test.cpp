@@ -10,7 +10,7 @@
 namespace chasqui {
 namespace {
 
-Result<RequestPtr> make_of_rows(RequestDraft draft, RequestLimits limits = test_limits()) {
+Result<RequestPtr> media_request(RequestDraft draft, RequestLimits limits = test_limits()) {
   limits.rows_max = 16;
   return make_request(RequestId{1}, std::move(draft), limits, TimePoint{});
 }
@@ -58,7 +58,7 @@ TEST(Media, APartOfAUnitIsNoneOfIt) {
 }
 
 TEST(Media, ARequestTakesUnitsThatFitItsPrompt) {
-  const auto request = make_of_rows(FakePrompt().text(5).picture(20).text(2).picture(1, 2).draft());
+  const auto request = media_request(FakePrompt().text(5).picture(20).text(2).picture(1, 2).draft());
   ASSERT_TRUE(request) << request.error().message;
   EXPECT_EQ((*request)->media->size(), 2u);
 }
@@ -66,7 +66,7 @@ TEST(Media, ARequestTakesUnitsThatFitItsPrompt) {
 TEST(Media, ARequestRefusesNumbersThatNoUnitHas) {
   const RequestDraft good = FakePrompt().text(5).picture(3).text(2).draft();
   const auto refuses = [](RequestDraft draft) {
-    const auto request = make_of_rows(std::move(draft));
+    const auto request = media_request(std::move(draft));
     return !request && request.error().field == "prompt";
   };
   RequestDraft without = good;
@@ -89,17 +89,17 @@ TEST(Media, ARequestRefusesNumbersThatNoUnitHas) {
 }
 
 TEST(Media, AUnitWhosePositionsSeeEachOtherFitsABatch) {
-  EXPECT_TRUE(make_of_rows(FakePrompt().text(5).picture(16, 1, false).text(2).draft()));
-  const auto refused = make_of_rows(FakePrompt().text(5).picture(17, 1, false).text(2).draft());
+  EXPECT_TRUE(media_request(FakePrompt().text(5).picture(16, 1, false).text(2).draft()));
+  const auto refused = media_request(FakePrompt().text(5).picture(17, 1, false).text(2).draft());
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("at most 16"), std::string::npos) << refused.error().message;
-  EXPECT_TRUE(make_of_rows(FakePrompt().text(5).picture(17, 1, true).text(2).draft()));
+  EXPECT_TRUE(media_request(FakePrompt().text(5).picture(17, 1, true).text(2).draft()));
 }
 
 TEST(Media, LikelihoodsOfSuchPromptsAreNotTold) {
   RequestDraft draft = FakePrompt().text(5).picture(3).text(2).draft();
   draft.tell_prompt = true;
-  const auto refused = make_of_rows(std::move(draft));
+  const auto refused = media_request(std::move(draft));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().field, "logprobs");
 }
@@ -110,7 +110,7 @@ TEST(Media, CheckpointsAreWhereUnitsBegin) {
   limits.checkpoint_every = 64;
   RequestDraft draft = FakePrompt().text(100).picture(200).text(100).draft();
   draft.boundaries = {150, 350};
-  const auto request = make_of_rows(std::move(draft), limits);
+  const auto request = media_request(std::move(draft), limits);
   ASSERT_TRUE(request);
   const std::vector<TokenCount>& stops = (*request)->checkpoints;
   EXPECT_TRUE(std::ranges::is_sorted(stops));
@@ -124,7 +124,7 @@ TEST(Media, DeterministicChunksAreNotInsideUnits) {
   limits.context = 1000;
   RequestDraft draft = FakePrompt().text(100).picture(200).text(300).draft();
   draft.deterministic = true;
-  const auto request = make_of_rows(std::move(draft), limits);
+  const auto request = media_request(std::move(draft), limits);
   ASSERT_TRUE(request);
   EXPECT_EQ((*request)->checkpoints, (std::vector<TokenCount>{384, 512}));
   EXPECT_EQ((*request)->usable(299), 100) << "256 is inside the picture";
@@ -156,8 +156,8 @@ TEST(Media, TheirContextIsNotShifted) {
   limits.shifts = true;
   limits.moves_text = true;
   limits.chunk_default = 8;
-  const auto with = make_of_rows(FakePrompt().text(5).picture(3).text(2).draft(), limits);
-  const auto without = make_of_rows(FakePrompt().text(10).draft(), limits);
+  const auto with = media_request(FakePrompt().text(5).picture(3).text(2).draft(), limits);
+  const auto without = media_request(FakePrompt().text(10).draft(), limits);
   EXPECT_EQ((*with)->shift_at, 0);
   EXPECT_EQ((*with)->chunk, 0);
   EXPECT_GT((*without)->shift_at, 0);

@@ -18,10 +18,6 @@ std::function<void(RequestDraft&)> with(const AdapterSetPtr& adapters) {
   return [adapters](RequestDraft& draft) { draft.adapters = adapters; };
 }
 
-std::string story(int number) {
-  return "<|im_start|>user\ntell story number " + std::to_string(number) + "<|im_end|>\n<|im_start|>assistant\n";
-}
-
 TEST(EngineAdapters, EachSetAnswersAsItDoesAlone) {
   ClientConfig config;
   config.slots = 6;

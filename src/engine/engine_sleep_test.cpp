@@ -19,16 +19,12 @@ void wait_asleep(FakeClient& client) {
   while (!client.engine.sleeping()) std::this_thread::yield();
 }
 
-std::string sleep_story(int number) {
-  return "<|im_start|>user\ntell story number " + std::to_string(number) + "<|im_end|>\n<|im_start|>assistant\n";
-}
-
 TEST(EngineSleep, AnswersAfterwardsAsBefore) {
   FakeClient client(sleepy());
   for (int i = 0; i < 5; ++i) {
     wait_asleep(client);
     EXPECT_TRUE(client.engine.alive(client.clock().now() + std::chrono::hours(1))) << "sleeping is not hanging";
-    const RequestPtr request = client.submit(sleep_story(1), 20);
+    const RequestPtr request = client.submit(story(1), 20);
     client.read_to_end(request);
     EXPECT_EQ(client.of(request).text, answer_alone(*request).text);
     EXPECT_EQ(client.of(request).last.usage.cached > 0, i > 0) << "snapshots outlive the sleep";
@@ -40,7 +36,7 @@ TEST(EngineSleep, AllWhoWaitAreServed) {
   FakeClient client(sleepy());
   wait_asleep(client);
   std::vector<RequestPtr> requests;
-  for (int i = 0; i < 50; ++i) requests.push_back(client.submit(sleep_story(i), 5));
+  for (int i = 0; i < 50; ++i) requests.push_back(client.submit(story(i), 5));
   client.read_to_end();
   for (const RequestPtr& request : requests) EXPECT_EQ(client.of(request).text, answer_alone(*request).text);
 }
@@ -50,13 +46,13 @@ TEST(EngineSleep, AModelThatHasGoneFailsItsRequestsUntilItIsBack) {
   wait_asleep(client);
   client.broken = true;
   for (int i = 0; i < 3; ++i) {
-    const RequestPtr request = client.submit(sleep_story(i), 5);
+    const RequestPtr request = client.submit(story(i), 5);
     client.read_to_end(request);
     EXPECT_EQ(client.of(request).last.reason, FinishReason::error);
     EXPECT_EQ(client.of(request).last.error.code, ErrorCode::model_failure);
   }
   client.broken = false;
-  const RequestPtr request = client.submit(sleep_story(1), 5);
+  const RequestPtr request = client.submit(story(1), 5);
   client.read_to_end(request);
   EXPECT_EQ(client.of(request).text, answer_alone(*request).text);
 }
@@ -80,12 +76,12 @@ ClientConfig wakeful() {
 
 TEST(EngineSleep, RestsWhenItIsToldAndHasNothingToDo) {
   FakeClient client(wakeful());
-  const RequestPtr request = client.submit(sleep_story(1), 20);
+  const RequestPtr request = client.submit(story(1), 20);
   client.engine.rest();
   client.read_to_end(request);
   wait_asleep(client);
   EXPECT_EQ(client.of(request).text, answer_alone(*request).text);
-  const RequestPtr next = client.submit(sleep_story(2), 20);
+  const RequestPtr next = client.submit(story(2), 20);
   client.read_to_end(next);
   EXPECT_EQ(client.of(next).text, answer_alone(*next).text);
   EXPECT_FALSE(client.engine.sleeping()) << "it was told once";
@@ -111,11 +107,11 @@ TEST(EngineSleep, CancelsThatCrossTheWakingHarmNoRequest) {
   FakeClient client(sleepy());
   for (int i = 0; i < 100; ++i) {
     if (i % 3 == 0) wait_asleep(client);
-    const RequestPtr request = client.submit(sleep_story(i), 5);
+    const RequestPtr request = client.submit(story(i), 5);
     client.engine.cancel(request->id);
     client.read_to_end(request);
   }
-  const RequestPtr last = client.submit(sleep_story(1), 5);
+  const RequestPtr last = client.submit(story(1), 5);
   client.read_to_end(last);
   EXPECT_EQ(client.of(last).text, answer_alone(*last).text);
 }

@@ -68,6 +68,8 @@ inline std::string chat(std::string_view text) {
   return "<|im_start|>user\n" + std::string(text) + "<|im_end|>\n<|im_start|>assistant\n";
 }
 
+inline std::string story(int number) { return chat("tell story number " + std::to_string(number)); }
+
 struct ClientConfig {
   std::int32_t slots = 4;
   TokenCount context = 256;  // cells of a slot

@@ -5,7 +5,7 @@
 #include "model/fake_messages.h"
 #include "model/llama_chat_template.h"
 #include "model/sim_tokenizer.h"
-#include "model/test_weights.h"
+#include "model/test_templates.h"
 
 namespace chasqui {
 namespace {
@@ -37,12 +37,6 @@ struct Told {
   }
 };
 
-std::unique_ptr<LlamaChatTemplate> history_template(const std::string& source = {}) {
-  auto made = LlamaChatTemplate::make(test_weights(), source);
-  EXPECT_TRUE(made) << made.error().message;
-  return std::move(*made);
-}
-
 // Ends a turn with an end token and a line break, and trims what is said.
 constexpr const char* kTrims =
     "{%- for m in messages -%}{{- '[' + m.role + ']' + (m.content | trim) + '<|im_end|>\n' -}}{%- endfor -%}"
@@ -53,7 +47,7 @@ constexpr const char* kCounts =
 
 TEST(ChatHistory, DeltasAddUpToTheWholeConversation) {
   const SimChatTemplate sim;
-  const auto demo = history_template();
+  const auto demo = make_template();
   for (const ChatTemplate* chat_template : std::initializer_list<const ChatTemplate*>{&sim, demo.get()}) {
     Told told{*chat_template};
     told.say({chat_message("system", "Be brief."), chat_message("user", "Hello")});
@@ -82,7 +76,7 @@ TEST(ChatHistory, AnInterruptedAnswerIsClosedByWhatComesNextOrGoesOn) {
 }
 
 TEST(ChatHistory, WhatTheModelSaidStaysAlsoWhereTheTemplateWouldTrimIt) {
-  const auto trims = history_template(kTrims);
+  const auto trims = make_template(kTrims);
   Told told{*trims};
   told.say({chat_message("user", " Hello ")});
   told.answer("  Hi  ", "<|im_end|>");
@@ -102,7 +96,7 @@ TEST(ChatHistory, AnEndTokenThatIsNotTheTemplatesOwnStays) {
 }
 
 TEST(ChatHistory, ATemplateThatChangesWhatIsThereIsAnErrorThatSaysSo) {
-  const auto counts = history_template(kCounts);
+  const auto counts = make_template(kCounts);
   const ChatHistory history = with_messages({}, {chat_message("user", "Hello")});
   const std::vector<ChatMessage> next = {chat_message("user", "Bye")};
   const auto delta = text_of_messages(*counts, history, next);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/fake_messages.h"
+#include "model/test_templates.h"
 #include "model/test_weights.h"
 
 namespace chasqui {
@@ -11,12 +12,6 @@ namespace {
 constexpr const char* kChatMl =
     "{%- for message in messages -%}{{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' -}}"
     "{%- endfor -%}{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%}";
-
-std::unique_ptr<LlamaChatTemplate> make_template(const std::string& source = {}) {
-  auto made = LlamaChatTemplate::make(test_weights(), source);
-  EXPECT_TRUE(made) << made.error().message;
-  return std::move(*made);
-}
 
 TEST(LlamaChatTemplate, RendersExactly) {
   auto chat_template = make_template(kChatMl);

@@ -11,21 +11,12 @@
 #include "base/thread_time.h"
 #include "model/fake_messages.h"
 #include "model/llama_chat_template.h"
+#include "model/test_templates.h"
 #include "model/test_weights.h"
 #include "model/work_budget.h"
 
 namespace chasqui {
 namespace {
-
-std::vector<std::filesystem::path> template_files() {
-  std::vector<std::filesystem::path> out;
-  std::error_code absent;
-  for (const auto& entry : std::filesystem::directory_iterator(CHASQUI_TEMPLATES, absent)) {
-    if (entry.path().extension() == ".jinja") out.push_back(entry.path());
-  }
-  std::ranges::sort(out);
-  return out;
-}
 
 std::unique_ptr<LlamaChatTemplate> load_file(const std::filesystem::path& path) {
   std::ifstream file(path);

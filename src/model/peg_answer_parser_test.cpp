@@ -14,6 +14,7 @@
 #include "model/llama_chat_template.h"
 #include "model/llama_tokenizer.h"
 #include "model/sampling_parts.h"
+#include "model/test_templates.h"
 #include "model/test_weights.h"
 
 namespace chasqui {
@@ -72,12 +73,6 @@ Answer read(const AnswerFormat& format, const std::vector<std::string>& pieces, 
   return answer;
 }
 
-std::unique_ptr<LlamaChatTemplate> load_source(const std::string& source) {
-  auto made = LlamaChatTemplate::make(test_weights(), source);
-  EXPECT_TRUE(made) << made.error().message;
-  return std::move(*made);
-}
-
 Chat with_tools() {
   Chat chat;
   chat.split_reasoning = true;
@@ -134,7 +129,7 @@ constexpr const char* kThinking =
     "{%- endif -%}";
 
 AnswerFormatPtr format_of(const Chat& chat, const std::string& source = {}) {
-  const auto prepared = load_source(source)->prepare(chat);
+  const auto prepared = make_template(source)->prepare(chat);
   EXPECT_TRUE(prepared) << prepared.error().message;
   return prepared->format;
 }
@@ -284,14 +279,14 @@ bool allows(const PreparedChat& prepared, const std::string& text) {
 TEST(PegAnswerParser, WhereACallIsRequiredTheModelMayNotTalkInstead) {
   Chat chat = with_tools();
   chat.tool_choice = ToolChoice::required;
-  const auto prepared = load_source("")->prepare(chat);
+  const auto prepared = make_template("")->prepare(chat);
   ASSERT_TRUE(prepared) << prepared.error().message;
   EXPECT_FALSE(prepared->grammar_lazy);
   EXPECT_TRUE(allows(*prepared, "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\""));
   EXPECT_FALSE(allows(*prepared, "Let me see"));
   EXPECT_FALSE(allows(*prepared, "<tool_call>\n{\"name\": \"other"));
   chat.only_tool = "note";
-  const auto only = load_source("")->prepare(chat);
+  const auto only = make_template("")->prepare(chat);
   ASSERT_TRUE(only);
   EXPECT_EQ(only->prompt, prepared->prompt);
   EXPECT_TRUE(allows(*only, "<tool_call>\n{\"name\": \"note\""));
@@ -299,29 +294,19 @@ TEST(PegAnswerParser, WhereACallIsRequiredTheModelMayNotTalkInstead) {
 }
 
 // Templates of the pinned llama.cpp source, where it is there.
-std::vector<std::filesystem::path> peg_template_files() {
-  std::vector<std::filesystem::path> out;
-  std::error_code absent;
-  for (const auto& entry : std::filesystem::directory_iterator(CHASQUI_TEMPLATES, absent)) {
-    if (entry.path().extension() == ".jinja") out.push_back(entry.path());
-  }
-  std::ranges::sort(out);
-  return out;
-}
-
 std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
 TEST(PegAnswerParser, WhatTemplatesWriteIsReadBack) {
-  const auto files = peg_template_files();
+  const auto files = template_files();
   if (files.empty()) GTEST_SKIP() << "no templates in " << CHASQUI_TEMPLATES;
   int read_back = 0;
   int calls_read_back = 0;
   for (const auto& path : files) {
     SCOPED_TRACE(path.filename());
-    const auto chat_template = load_source(text_of(path));
+    const auto chat_template = make_template(text_of(path));
     Chat chat = with_tools();
     const auto prepared = chat_template->prepare(chat);
     ASSERT_TRUE(prepared) << prepared.error().message;
@@ -355,12 +340,12 @@ TEST(PegAnswerParser, WhatTemplatesWriteIsReadBack) {
 }
 
 TEST(PegAnswerParser, WhatIsKnownOfATemplateBeforehandChangesNothing) {
-  const auto files = peg_template_files();
+  const auto files = template_files();
   if (files.empty()) GTEST_SKIP() << "no templates in " << CHASQUI_TEMPLATES;
   int analysed = 0;
   for (const auto& path : files) {
     SCOPED_TRACE(path.filename());
-    const auto chat_template = load_source(text_of(path));
+    const auto chat_template = make_template(text_of(path));
     if (!chat_template->is_analysed()) continue;
     ++analysed;
     Chat chat = with_tools();

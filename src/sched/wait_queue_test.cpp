@@ -10,8 +10,8 @@
 namespace chasqui {
 namespace {
 
-std::unique_ptr<Sequence> that_waits(std::uint64_t id, ServiceClass service_class = ServiceClass::standard,
-                                     std::optional<std::int64_t> timeout_ms = std::nullopt) {
+std::unique_ptr<Sequence> waiting_request(std::uint64_t id, ServiceClass service_class = ServiceClass::standard,
+                                          std::optional<std::int64_t> timeout_ms = std::nullopt) {
   RequestDraft draft;
   draft.prompt = test_prompt(3, id);
   draft.service_class = service_class;
@@ -37,7 +37,7 @@ TEST(WaitQueue, IsEmptyAtFirst) {
 
 TEST(WaitQueue, RemovesFromAnywhereAndKeepsTheOthers) {
   WaitQueue queue;
-  for (const std::uint64_t id : {1, 2, 3, 4}) queue.push(that_waits(id));
+  for (const std::uint64_t id : {1, 2, 3, 4}) queue.push(waiting_request(id));
   EXPECT_EQ(queue.remove(RequestId{2})->id(), RequestId{2});
   EXPECT_EQ(queue.remove(RequestId{2}), nullptr);
   EXPECT_EQ(queue.remove(RequestId{4})->id(), RequestId{4});
@@ -49,9 +49,9 @@ TEST(WaitQueue, RemovesFromAnywhereAndKeepsTheOthers) {
 
 TEST(WaitQueue, CountsItsSequencesByClassAndTheirTokens) {
   WaitQueue queue;
-  queue.push(that_waits(1, ServiceClass::background));
-  queue.push(that_waits(2, ServiceClass::interactive));
-  queue.push(that_waits(3, ServiceClass::background));
+  queue.push(waiting_request(1, ServiceClass::background));
+  queue.push(waiting_request(2, ServiceClass::interactive));
+  queue.push(waiting_request(3, ServiceClass::background));
   EXPECT_EQ(queue.of_class(ServiceClass::background), 2);
   EXPECT_EQ(queue.of_class(ServiceClass::standard), 0);
   EXPECT_EQ(queue.of_class(ServiceClass::interactive), 1);
@@ -92,7 +92,7 @@ TEST(WaitQueue, WhatHasWaitedTooLongForASlotOrATokenIsExpired) {
 
 TEST(WaitQueue, OfAPreemptedSequenceWhatItSaidIsToBeReadAgainToo) {
   WaitQueue queue;
-  auto sequence = that_waits(1);
+  auto sequence = waiting_request(1);
   sequence->start(SlotId{0}, TimePoint{});
   sequence->computed_rows(3, {});
   sequence->add_token(7, TimePoint{});
@@ -103,10 +103,10 @@ TEST(WaitQueue, OfAPreemptedSequenceWhatItSaidIsToBeReadAgainToo) {
 
 TEST(WaitQueue, TakesOutExactlyThoseWhoseTimeIsUp) {
   WaitQueue queue;
-  queue.push(that_waits(1));
-  queue.push(that_waits(2, ServiceClass::standard, 10));
-  queue.push(that_waits(3, ServiceClass::background, 20));
-  queue.push(that_waits(4, ServiceClass::background, 5));
+  queue.push(waiting_request(1));
+  queue.push(waiting_request(2, ServiceClass::standard, 10));
+  queue.push(waiting_request(3, ServiceClass::background, 20));
+  queue.push(waiting_request(4, ServiceClass::background, 5));
   EXPECT_EQ(queue.remove_expired(TimePoint{milliseconds(5)})->id(), RequestId{4});
   EXPECT_EQ(queue.remove_expired(TimePoint{milliseconds(9)}), nullptr);
   EXPECT_EQ(queue.remove_expired(TimePoint{milliseconds(10)})->id(), RequestId{2});
@@ -117,9 +117,9 @@ TEST(WaitQueue, TakesOutExactlyThoseWhoseTimeIsUp) {
 // The earliest deadline is remembered; it must not be forgotten when another request leaves, nor come back to life.
 TEST(WaitQueue, RemembersTheEarliestDeadlineWhenOthersLeave) {
   WaitQueue queue;
-  queue.push(that_waits(1, ServiceClass::standard, 10));
-  queue.push(that_waits(2, ServiceClass::standard, 20));
-  queue.push(that_waits(3, ServiceClass::standard, 20));
+  queue.push(waiting_request(1, ServiceClass::standard, 10));
+  queue.push(waiting_request(2, ServiceClass::standard, 20));
+  queue.push(waiting_request(3, ServiceClass::standard, 20));
   queue.remove(RequestId{1});
   EXPECT_EQ(queue.remove_expired(TimePoint{milliseconds(19)}), nullptr);
   EXPECT_NE(queue.remove_expired(TimePoint{milliseconds(20)}), nullptr);
