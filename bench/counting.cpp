@@ -1,5 +1,5 @@
 // What counting the steps of templates, schemas and grammars costs: `counting_cost` has the parts of llama.cpp with
-// counters (third_party/counted), `counting_cost_without` those of libllama as they are. Both print microseconds of
+// counters (third_party/counted), `counting_cost_without` the same parts as they are. Both print microseconds of
 // computing time for one request's work, the least of several rounds; docs/decisions/counted_code.md has the figures.
 // With an argument: the time of a round trip of so many bytes to another process and back, which is what a process of
 // its own for such work would cost at least.
@@ -25,7 +25,7 @@
 namespace chasqui {
 
 #if defined(CHASQUI_UNCOUNTED)
-// In place of third_party/counted, so that the linker takes libllama's own.
+// In place of third_party/counted, which is not linked here.
 extern const bool template_steps_count;
 extern const bool schema_rules_count;
 extern const bool grammar_steps_count;
