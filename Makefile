@@ -2,7 +2,9 @@
 JOBS ?= $(shell nproc 2> /dev/null || echo 2)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 CPP_FILES = find src tests bench tools examples clients -name node_modules -prune -o \( -name '*.h' -o -name '*.cpp' \) -print
-UNIT_TESTS = ctest -R '^unit' --output-on-failure --no-tests=error --test-dir
+UNIT_TESTS = ctest -j $(JOBS) -R '^unit' --output-on-failure --no-tests=error --test-dir
+# As many files at a time as there are cores: most of what a test does is to wait.
+NODE_TESTS = node --test --test-concurrency=$(JOBS) --test-reporter=spec
 E2E_INSTALLED = tests/e2e/node_modules/.package-lock.json
 PAGE_INSTALLED = page/node_modules/.package-lock.json
 
@@ -34,8 +36,8 @@ unit: test-models ## unit tests
 	$(UNIT_TESTS) build
 
 e2e: test-models $(E2E_INSTALLED)  ## end-to-end tests: the real binary and real sockets; what the documentation says
-	cd tests/e2e && node --test --test-reporter=spec
-	cd tests/docs && node --test --test-reporter=spec
+	cd tests/e2e && $(NODE_TESTS)
+	cd tests/docs && $(NODE_TESTS)
 
 fleet-test: build ## the proxies of deploy/ in front of real nodes
 	@tools/setup.sh --fleet
@@ -46,7 +48,7 @@ page: $(PAGE_INSTALLED)  ## page/built, the page that the binary holds, of page/
 
 page-test: test-models $(PAGE_INSTALLED)  ## the page in a real Chromium, and whether page/built is of its sources
 	@tools/setup.sh --browser
-	cd page && node --test --test-reporter=spec test/*.test.mjs
+	cd page && $(NODE_TESTS) test/*.test.mjs
 
 asan: build/asan/build.ninja  ## unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	cmake --build build/asan --target all --target test-models
@@ -64,10 +66,10 @@ tsan: build/tsan/build.ninja  ## unit tests under ThreadSanitizer
 # What CI has time to build twice: what all threads share, and the simulations.
 sanitized: build/asan/build.ninja build/tsan/build.ninja  ## the smaller part of both, which CI runs
 	cmake --build build/asan --target test_base test_cache test_sched
-	ctest -R '^unit\.(base|cache|sched)$$' --output-on-failure --no-tests=error --test-dir build/asan
+	ctest -j $(JOBS) -R '^unit\.(base|cache|sched)$$' --output-on-failure --no-tests=error --test-dir build/asan
 	$(FEW_RANDOM_BITS) cmake --build build/tsan --target test_base test_cache
 	TSAN_OPTIONS="suppressions=$(CURDIR)/tools/tsan.supp $$TSAN_OPTIONS" $(FEW_RANDOM_BITS) \
-	  ctest -R '^unit\.(base|cache)$$' --output-on-failure --no-tests=error --test-dir build/tsan
+	  ctest -j $(JOBS) -R '^unit\.(base|cache)$$' --output-on-failure --no-tests=error --test-dir build/tsan
 
 E2E_SECONDS ?= 900
 sanitized-e2e: asan-binary test-models $(E2E_INSTALLED)  ## a part of the end-to-end tests under ASan and UBSan, by turns

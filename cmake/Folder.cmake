@@ -1,7 +1,7 @@
-# chasqui_folder(NAME [NESTED] [COLD] [FOLDER folder] LINKS other…): one folder of src/ as a static library chasqui_NAME
-# from its *.cpp, and, beside it, the test program test_NAME from its *_test.cpp. main.cpp is left to the executable. The
-# folder is called like the library unless FOLDER says where it is; NESTED: with the folders in it; COLD: no
-# request waits for it, so it is compiled with -O1.
+# chasqui_folder(NAME [NESTED] [COLD] [LONG_TESTS] [FOLDER folder] LINKS other…): one folder of src/ as a static library
+# chasqui_NAME from its *.cpp, and, beside it, the test program test_NAME from its *_test.cpp. main.cpp is left to the
+# executable. The folder is called like the library unless FOLDER says where it is; NESTED: with the folders in it; COLD:
+# no request waits for it, so it is compiled with -O1; LONG_TESTS: its tests compute much themselves, so they are, too.
 set(CHASQUI_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
     -Woverloaded-virtual)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -33,9 +33,10 @@ set(CHASQUI_SOON $<$<CONFIG:Release>:-O1> -Wno-array-bounds -Wno-stringop-overfl
 # A batch of sources that reads its headers once takes a third of the compiler's time. Names in the anonymous namespaces
 # of a folder therefore differ. Without it, each file has to include what it uses, and a change compiles one file.
 option(CHASQUI_UNITY "Compile the sources of a folder in batches, and the header of gtest once" ON)
+set(CHASQUI_BATCH_MOST 60)   # sources; the compiler takes up to 2 GB for a batch
 
 function(chasqui_folder name)
-  cmake_parse_arguments(arg "NESTED;COLD" "FOLDER" "LINKS" ${ARGN})
+  cmake_parse_arguments(arg "NESTED;COLD;LONG_TESTS" "FOLDER" "LINKS" ${ARGN})
   if(NOT arg_FOLDER)
     set(arg_FOLDER ${name})
   endif()
@@ -65,7 +66,11 @@ function(chasqui_folder name)
       target_compile_options(chasqui_${name} PRIVATE ${CHASQUI_SOON})
     endif()
     if(CHASQUI_UNITY)
-      set_target_properties(chasqui_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
+      # Two batches, for two cores, where a folder is large: what they both need is then read twice, not five times.
+      list(LENGTH sources count)
+      math(EXPR batches "(${count} + ${CHASQUI_BATCH_MOST} - 1) / ${CHASQUI_BATCH_MOST}")
+      math(EXPR batch "(${count} + ${batches} - 1) / ${batches}")
+      set_target_properties(chasqui_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
       # In a batch a source is an included file, and a coroutine that keeps a lambda then looks like a type of a header.
       target_compile_options(chasqui_${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
     endif()
@@ -79,8 +84,13 @@ function(chasqui_folder name)
 
   if(CHASQUI_TESTS AND tests)
     add_executable(test_${name} ${tests})
-    # Tests compile for longer than they run: a third of that would be optimising them.
-    target_compile_options(test_${name} PRIVATE ${CHASQUI_WARNINGS} ${CHASQUI_SOON})
+    # Most tests compile for longer than they run: half of that would be optimising them.
+    target_compile_options(test_${name} PRIVATE ${CHASQUI_WARNINGS})
+    if(arg_LONG_TESTS)
+      target_compile_options(test_${name} PRIVATE ${CHASQUI_SOON})
+    else()
+      target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O0>)
+    endif()
     if(CHASQUI_UNITY)
       target_precompile_headers(test_${name} PRIVATE <gtest/gtest.h>)
       set_target_properties(test_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "app/chat_command.h"
 #include "app/completion.h"
 #include "app/config_file.h"
+#include "app/environment.h"
 #include "app/flags_document.h"
 #include "app/help_formatter.h"
 #include "app/inspect_command.h"
@@ -184,10 +184,6 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   if (said.empty()) return {seen.config, std::nullopt, 0};
   std::fwrite(said.data(), 1, said.size(), stdout);
   return {std::nullopt, std::nullopt, 0};
-}
-
-const char* variable(const char* name) {
-  return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing runs yet
 }
 
 CommandLine refused(const std::string& why, int code = 2) {

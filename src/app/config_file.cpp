@@ -1,10 +1,10 @@
 #include "app/config_file.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include <CLI/CLI.hpp>
 
+#include "app/environment.h"
 #include "app/settings_text.h"
 #include "app/toml_file.h"
 #include "base/json_writer.h"
@@ -14,10 +14,7 @@ namespace {
 
 constexpr const char* kFileOption = "config";
 
-std::string environment(const std::string& name) {
-  const char* value = name.empty() ? nullptr : std::getenv(name.c_str());
-  return value == nullptr ? std::string() : std::string(value);
-}
+std::string environment(const std::string& name) { return name.empty() ? "" : variable_text(name.c_str()); }
 
 std::string long_name(const CLI::Option& option) {
   return option.get_lnames().empty() ? std::string() : option.get_lnames().front();

@@ -1,16 +1,13 @@
 #include "app/model_search.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "app/environment.h"
+
 namespace chasqui {
 namespace {
-
-const char* variable(const char* name) {
-  return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing runs yet
-}
 
 class FileFinder {
  public:

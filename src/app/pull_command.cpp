@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -14,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 
+#include "app/environment.h"
 #include "app/model_search.h"
 #include "app/progress_bar.h"
 #include "app/stop_signals.h"
@@ -33,27 +33,22 @@ constexpr Duration kDrawEvery = std::chrono::milliseconds(100);
 constexpr int kBesideLabel = 68;  // columns of the bar and of what stands behind it
 constexpr int kLabelLeast = 12;
 
-std::string from_environment(const char* name) {
-  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing runs yet
-  return value == nullptr ? "" : value;
-}
-
 std::string first_of(std::initializer_list<const char*> names) {
   for (const char* name : names) {
-    if (std::string value = from_environment(name); !value.empty()) return value;
+    if (std::string value = variable_text(name); !value.empty()) return value;
   }
   return "";
 }
 
 // The one that `hf auth login` has kept, where none is given.
 std::string kept_token() {
-  std::string path = from_environment("HF_TOKEN_PATH");
+  std::string path = variable_text("HF_TOKEN_PATH");
   if (path.empty()) {
-    const std::string home = from_environment("HF_HOME");
-    const std::string cache = from_environment("XDG_CACHE_HOME");
+    const std::string home = variable_text("HF_HOME");
+    const std::string cache = variable_text("XDG_CACHE_HOME");
     path = !home.empty()    ? home + "/token"
            : !cache.empty() ? cache + "/huggingface/token"
-                            : from_environment("HOME") + "/.cache/huggingface/token";
+                            : variable_text("HOME") + "/.cache/huggingface/token";
   }
   std::string token;
   std::ifstream file(path);

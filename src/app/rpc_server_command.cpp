@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <thread>
@@ -11,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <poll.h>
 
+#include "app/environment.h"
 #include "app/rpc_peers.h"
 #include "base/flag.h"
 #include "base/log.h"
@@ -31,12 +31,9 @@ int fail(const std::string& why, int code) {
 
 // As llama.cpp's, but in a folder of ours. Empty: the system does not say where caches are.
 std::string cache_folder() {
-  const auto variable = [](const char* name) {
-    const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing runs yet
-    return std::string(value == nullptr ? "" : value);
-  };
-  if (const std::string caches = variable("XDG_CACHE_HOME"); caches.starts_with('/')) return caches + "/chasqui/rpc";
-  const std::string home = variable("HOME");
+  if (const std::string caches = variable_text("XDG_CACHE_HOME"); caches.starts_with('/'))
+    return caches + "/chasqui/rpc";
+  const std::string home = variable_text("HOME");
   return home.starts_with('/') ? home + "/.cache/chasqui/rpc" : "";
 }
 

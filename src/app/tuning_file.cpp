@@ -1,7 +1,6 @@
 #include "app/tuning_file.h"
 
 #include <charconv>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -9,6 +8,7 @@
 
 #include <fcntl.h>
 
+#include "app/environment.h"
 #include "base/checksum.h"
 #include "base/log.h"
 #include "cache/whole_file.h"
@@ -39,11 +39,6 @@ std::string cpu_name() {
     if (colon != std::string::npos && line.starts_with("model name")) return line.substr(colon + 2);
   }
   return "unknown";
-}
-
-const char* variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing runs yet
-  return value != nullptr ? value : "";
 }
 
 // A number and what follows it; nothing when there is none.
@@ -134,9 +129,9 @@ std::string tuning_folder(const ServeConfig& config) {
   // The built-in model is measured within a tenth of a second, and who only tries it is left with no file.
   if (config.model_path.empty()) return {};
   // Relative ones are to be ignored, says the XDG Base Directory Specification.
-  const std::string caches = variable("XDG_CACHE_HOME");
+  const std::string caches = variable_text("XDG_CACHE_HOME");
   if (caches.starts_with('/')) return caches + "/chasqui/tuning";
-  const std::string home = variable("HOME");
+  const std::string home = variable_text("HOME");
   return home.starts_with('/') ? home + "/.cache/chasqui/tuning" : "";
 }
 

@@ -12,7 +12,7 @@
 namespace chasqui::cli {
 namespace {
 
-constexpr Duration kPatience = seconds(5);
+constexpr Duration kAnswerWithin = seconds(5);
 
 void draw(const TopView& view, const Paint& paint) {
   std::string out = "\x1b[H";
@@ -45,7 +45,7 @@ class Watcher {
 Result<std::string> Watcher::get(const std::string& path) {
   HttpCall call;
   call.path = path;
-  call.timeout = kPatience;
+  call.timeout = kAnswerWithin;
   auto answer = http_.call(call);
   if (!answer) return answer.error();
   if (answer->status != 200) return Error{ErrorCode::unavailable, message_of(*answer), {}};

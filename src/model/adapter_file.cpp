@@ -12,6 +12,7 @@
 #include <gguf.h>
 #include <sys/stat.h>
 
+#include "model/gguf_handle.h"
 #include "model/llama_runtime.h"
 
 namespace chasqui {
@@ -77,8 +78,7 @@ std::string fault_of_head(std::FILE* stream) {
   std::rewind(stream);
   take_llama_error();
   ggml_context* tensors = nullptr;
-  const std::unique_ptr<gguf_context, void (*)(gguf_context*)> file(
-      gguf_init_from_file_ptr(stream, {.no_alloc = true, .ctx = &tensors}), &gguf_free);
+  const GgufHandle file(gguf_init_from_file_ptr(stream, {.no_alloc = true, .ctx = &tensors}));
   const std::unique_ptr<ggml_context, void (*)(ggml_context*)> owned(tensors, &ggml_free);
   if (file) return fault_of_head(file.get(), tensors);
   const std::string reason = take_llama_error();

@@ -13,6 +13,7 @@
 #include <gguf.h>
 #include <sys/stat.h>
 
+#include "model/gguf_handle.h"
 #include "model/llama_runtime.h"
 #include "model/window_layers.h"
 
@@ -20,13 +21,8 @@ namespace chasqui {
 namespace {
 
 constexpr std::int64_t kLayersMost = 10'000;
-constexpr std::size_t kTextMost = 1 << 20;
+constexpr std::size_t kMetadataText = 1 << 20;
 constexpr std::uint64_t kBytesMost = std::uint64_t{1} << 50;
-
-struct Free {
-  void operator()(gguf_context* file) const { gguf_free(file); }
-};
-using Gguf = std::unique_ptr<gguf_context, Free>;
 
 Error bad_file(const std::string& why) { return invalid_field("model", why); }
 
@@ -39,7 +35,7 @@ class Keys {
     const std::int64_t id = gguf_find_key(file_, key.c_str());
     if (id < 0 || gguf_get_kv_type(file_, id) != GGUF_TYPE_STRING) return {};
     const std::string_view value = gguf_get_val_str(file_, id);
-    return std::string(value.substr(0, kTextMost));
+    return std::string(value.substr(0, kMetadataText));
   }
 
   std::optional<std::int64_t> number(const std::string& key) const {
@@ -198,7 +194,7 @@ Result<GgufSummary> summarize(const gguf_context* file, std::uint64_t bytes) {
   return out;
 }
 
-Result<GgufSummary> summarize(Gguf file, std::uint64_t bytes) {
+Result<GgufSummary> summarize(GgufHandle file, std::uint64_t bytes) {
   if (file) return summarize(file.get(), bytes);
   const std::string reason = take_llama_error();
   return bad_file(reason.empty() ? "it is broken." : "it is broken: " + reason + ".");
@@ -243,14 +239,14 @@ std::string GgufSummary::main_format() const {
 Result<GgufSummary> summarize_gguf(const std::string& path) {
   const auto bytes = size_of_model(path);
   if (!bytes) return bad_file(path + ": " + bytes.error().message);
-  auto summary = guarded([&] { return summarize(Gguf(gguf_init_from_file(path.c_str(), kHeadOnly)), *bytes); });
+  auto summary = guarded([&] { return summarize(GgufHandle(gguf_init_from_file(path.c_str(), kHeadOnly)), *bytes); });
   if (!summary) return bad_file(path + ": " + summary.error().message);
   return summary;
 }
 
 Result<GgufSummary> summarize_gguf(std::span<const std::byte> gguf) {
   return guarded(
-      [&] { return summarize(Gguf(gguf_init_from_buffer(gguf.data(), gguf.size(), kHeadOnly)), gguf.size()); });
+      [&] { return summarize(GgufHandle(gguf_init_from_buffer(gguf.data(), gguf.size(), kHeadOnly)), gguf.size()); });
 }
 
 }  // namespace chasqui

@@ -11,6 +11,7 @@
 #include <speculative.h>
 
 #include "base/log.h"
+#include "model/gguf_handle.h"
 #include "model/gguf_summary.h"
 #include "model/llama_runtime.h"
 
@@ -32,17 +33,12 @@ void compute_with_heads(const Computing& computing) {
   }
 }
 
-struct GgufFree {
-  void operator()(gguf_context* context) const { gguf_free(context); }
-};
-
 // libllama ends the process where these do not fit.
 Result<void> check_shape(const std::string& path, const ModelInfo& model) {
   const auto refuse = [&path](const std::string& why) {
     return invalid_field("heads", path + " has no heads for this model: " + why);
   };
-  const std::unique_ptr<gguf_context, GgufFree> gguf(
-      gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = nullptr}));
+  const GgufHandle gguf(gguf_init_from_file(path.c_str(), {.no_alloc = true, .ctx = nullptr}));
   if (!gguf) return refuse("it is not a GGUF file");
   const auto number = [&gguf](const std::string& key) -> std::int64_t {
     const std::int64_t id = gguf_find_key(gguf.get(), (std::string(kArchitecture) + "." + key).c_str());

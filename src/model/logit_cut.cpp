@@ -7,8 +7,6 @@
 namespace chasqui {
 namespace {
 
-constexpr float kNoHigh = std::numeric_limits<float>::quiet_NaN();
-constexpr std::size_t kLikely = 128;
 // Where a sample of a row says no better than so what all of it weighs, a sweep more is quicker than a long list.
 constexpr double kLargeError = 0.04;
 // Standard deviations that a sample may be wrong by: what comes of more costs little, or much.
@@ -89,8 +87,8 @@ Candidate LogitCut::reach_part(LogitRow& row, float floor, double part, float sc
     const double all = row.mass(floor, scale);
     return halve(row, floor, scale, all, all * part);
   }
-  const float bound = std::max(floor, row.bound_of(kLikely));
-  const double likely = collect(row, bound, kNoHigh, scale);
+  const float bound = std::max(floor, row.bound_of(LogitRow::kLikely));
+  const double likely = collect(row, bound, LogitRow::kNoHigh, scale);
   if (!(bound > floor)) return last_of(row, row.top(), likely * part);
   if (const auto last = last_of_likely(row, likely, likely + most_below(row, bound, scale), part)) return *last;
   const double rest = estimate(row, bound, floor, scale);
@@ -119,18 +117,18 @@ std::optional<Candidate> LogitCut::last_of_likely(LogitRow& row, double least, d
 }
 
 bool LogitCut::surely_within(LogitRow& row, float floor, double part, float logit) {
-  const float bound = std::max(floor, row.bound_of(kLikely));
+  const float bound = std::max(floor, row.bound_of(LogitRow::kLikely));
   if (!(bound > floor && logit >= bound)) return false;
-  const double likely = collect(row, bound, kNoHigh, 1.0f);
+  const double likely = collect(row, bound, LogitRow::kNoHigh, 1.0f);
   double above = 0;
   for (const Candidate& c : list_) above += c.logit >= logit ? c.probability : 0.0;
   return above <= likely * part;
 }
 
 std::optional<LogitCut::Around> LogitCut::around_part(LogitRow& row, float floor, double part) {
-  const float bound = std::max(floor, row.bound_of(kLikely));
+  const float bound = std::max(floor, row.bound_of(LogitRow::kLikely));
   if (!(bound > floor)) return std::nullopt;
-  const double likely = collect(row, bound, kNoHigh, 1.0f);
+  const double likely = collect(row, bound, LogitRow::kNoHigh, 1.0f);
   if ((likely + most_below(row, bound, 1.0f)) * part < likely) return std::nullopt;
   const double needed = (likely + estimate(row, bound, floor, 1.0f, true)) * part - likely;
   const double error = kDeviations * doubt(needed, part);
@@ -159,8 +157,8 @@ Candidate LogitCut::reach_count(LogitRow& row, float floor, double count) {
     const double all = row.mass(floor, 0.0f);
     return all <= count ? all_reach() : halve(row, floor, 0.0f, all, count);
   }
-  const float bound = std::max(floor, row.bound_of(kLikely));
-  const double likely = collect(row, bound, kNoHigh, 0.0f);
+  const float bound = std::max(floor, row.bound_of(LogitRow::kLikely));
+  const double likely = collect(row, bound, LogitRow::kNoHigh, 0.0f);
   if (likely >= count || !(bound > floor)) return last_of(row, row.top(), count);
   estimate(row, bound, floor, 0.0f);
   const float middle = expected(floor, count - likely);
@@ -170,8 +168,8 @@ Candidate LogitCut::reach_count(LogitRow& row, float floor, double count) {
 }
 
 float LogitCut::about_count(LogitRow& row, double count) {
-  const float bound = row.bound_of(kLikely);
-  const double likely = collect(row, bound, kNoHigh, 0.0f);
+  const float bound = row.bound_of(LogitRow::kLikely);
+  const double likely = collect(row, bound, LogitRow::kNoHigh, 0.0f);
   if (likely >= count || !(bound > LogitRow::kLeast)) return bound;
   estimate(row, bound, LogitRow::kLeast, 0.0f, true);
   return expected(LogitRow::kLeast, count - likely + kManyDeviations * doubt(count - likely, 0));
@@ -181,7 +179,7 @@ float LogitCut::about_count(LogitRow& row, double count) {
 Candidate LogitCut::halve(LogitRow& row, float floor, float scale, double all, double target) {
   constexpr int kHalvings = 10;
   float low = floor;
-  float high = kNoHigh;
+  float high = LogitRow::kNoHigh;
   float end = row.top();
   double above = 0;  // what those from `high` on weigh
   for (int i = 0; i < kHalvings && all > target; ++i) {
@@ -197,7 +195,7 @@ Candidate LogitCut::halve(LogitRow& row, float floor, float scale, double all, d
   }
   collect(row, low, high, scale);
   if (!list_.empty()) return last_of(row, end, target - above);
-  collect(row, low, kNoHigh, scale);  // sums are rounded
+  collect(row, low, LogitRow::kNoHigh, scale);  // sums are rounded
   return last_of(row, row.top(), target);
 }
 
@@ -231,7 +229,7 @@ Candidate LogitCut::near(LogitRow& row, float floor, float bound, float scale, d
     const bool found = below ? sum + listed >= target || !(low > floor) : sum - listed < target || !(high < bound);
     if (!found) continue;
     if (!list_.empty()) return last_of(row, high, target - (below ? sum : sum - listed));
-    collect(row, middle, kNoHigh, scale);
+    collect(row, middle, LogitRow::kNoHigh, scale);
     return last_of(row, row.top(), target);
   }
 }
@@ -317,7 +315,7 @@ void LogitCut::ban_after(LogitRow& row, const Candidate& last) {
   if (last.token != last_.token) {
     const bool largest = last.logit >= LogitRow::kMost;
     const float next = std::nextafter(last.logit, std::numeric_limits<float>::infinity());
-    row.at_least(last.logit, ties_, largest ? kNoHigh : next);
+    row.at_least(last.logit, ties_, largest ? LogitRow::kNoHigh : next);
   }
   for (const Candidate& c : ties_) {
     if (c.token <= last.token) continue;

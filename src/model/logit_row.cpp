@@ -149,7 +149,7 @@ void LogitRow::at_least(float least, std::vector<Candidate>& out, float below) {
 }
 
 LogitRow::Found LogitRow::found(float least) {
-  const std::size_t count = gather(least, std::numeric_limits<float>::quiet_NaN());
+  const std::size_t count = gather(least, kNoHigh);
   return {std::span(places_).first(count), std::span(found_).first(count)};
 }
 

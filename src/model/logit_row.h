@@ -19,6 +19,8 @@ class LogitRow {
   static constexpr float kBanned = -std::numeric_limits<float>::infinity();
   static constexpr float kLeast = std::numeric_limits<float>::lowest();  // at least this: all that are not banned
   static constexpr float kMost = std::numeric_limits<float>::max();
+  static constexpr float kNoHigh = std::numeric_limits<float>::quiet_NaN();  // as `below`: of any height
+  static constexpr std::size_t kLikely = 128;  // tokens that tell where most of the weight of a row is
 
   struct Masses {
     double all = 0;
@@ -58,7 +60,7 @@ class LogitRow {
   // The k largest, in no particular order; fewer when fewer are above -infinity.
   void top_k(std::size_t k, std::vector<Candidate>& out);
   // All that are at least `least`, but not `below`, ids ascending. REQUIRES: least ≥ kLeast
-  void at_least(float least, std::vector<Candidate>& out, float below = std::numeric_limits<float>::quiet_NaN());
+  void at_least(float least, std::vector<Candidate>& out, float below = kNoHigh);
   // The same as lists, +infinity among them; valid until the next call of this or of another that lists tokens.
   Found found(float least);
 

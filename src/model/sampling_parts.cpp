@@ -12,14 +12,13 @@
 #include "base/log.h"
 #include "model/lazy_grammar.h"
 #include "model/llama_runtime.h"
+#include "model/logit_row.h"
 #include "model/repetition_steps.h"
 #include "model/whole_row_steps.h"
 #include "model/work_budget.h"
 
 namespace chasqui {
 namespace {
-
-constexpr float kNone = -std::numeric_limits<float>::infinity();
 
 // Rows of a vocabulary are large, and a thread samples one sequence after the other.
 std::vector<llama_token_data>& thread_row() {
@@ -34,11 +33,11 @@ bool default_order(const SamplingParams& params) {
 // It ends the text where it is not sure, and ends the process where there is no token for that, or one with a longer
 // text than its buffer has room for.
 llama_sampler* make_infill_step(const llama_vocab* vocab) {
-  constexpr std::size_t kTextMost = 512;
+  constexpr std::size_t kTokenText = 512;
   if (vocab == nullptr) return nullptr;
   if (llama_vocab_eot(vocab) == LLAMA_TOKEN_NULL && llama_vocab_eos(vocab) == LLAMA_TOKEN_NULL) return nullptr;
   for (llama_token token = 0; token < llama_vocab_n_tokens(vocab); ++token) {
-    if (std::string_view(llama_vocab_get_text(vocab, token)).size() > kTextMost) return nullptr;
+    if (std::string_view(llama_vocab_get_text(vocab, token)).size() > kTokenText) return nullptr;
   }
   return llama_sampler_init_infill(vocab);
 }
@@ -104,12 +103,12 @@ Token SamplerChain::draw(std::span<const float> logits, std::vector<Candidate>& 
   std::vector<llama_token_data>& row = thread_row();
   row.clear();
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (logits[i] > kNone) {
+    if (logits[i] > LogitRow::kBanned) {
       row.push_back({static_cast<llama_token>(i), std::min(logits[i], std::numeric_limits<float>::max()), 0.0f});
     }
   }
   const Token drawn = draw_thread_row(left);
-  if (drawn < 0 || logits[static_cast<std::size_t>(drawn)] > kNone) return drawn;
+  if (drawn < 0 || logits[static_cast<std::size_t>(drawn)] > LogitRow::kBanned) return drawn;
   const auto best = std::ranges::max_element(logits);
   return only({static_cast<Token>(best - logits.begin()), *best}, left);
 }
@@ -149,7 +148,7 @@ void SamplerChain::change(LogitRow& row) const {
   std::vector<llama_token_data>& list = thread_row();
   list.clear();
   for (const auto& [token, times] : changed_.counts()) {
-    if (row[token] > kNone) list.push_back({token, std::min(row[token], LogitRow::kMost), 0.0f});
+    if (row[token] > LogitRow::kBanned) list.push_back({token, std::min(row[token], LogitRow::kMost), 0.0f});
   }
   if (list.empty()) return;
   llama_token_data_array array{list.data(), list.size(), -1, false};
@@ -173,7 +172,7 @@ bool GrammarGate::allows(Token token) const {
   if (own_ != nullptr) return own_->allows(token);
   llama_token_data one{token, 1.0f, 0.0f};
   llama_token_data_array array{&one, 1, -1, false};
-  return asked(array) && one.logit > kNone;
+  return asked(array) && one.logit > LogitRow::kBanned;
 }
 
 // False where that takes longer than the thread's budget: nothing is allowed then.
@@ -199,7 +198,7 @@ void GrammarGate::filter(std::vector<Candidate>& candidates) const {
   if (!asked(array)) return candidates.clear();
   std::size_t kept = 0;
   for (std::size_t i = 0; i < row.size(); ++i) {
-    if (row[i].logit > kNone) candidates[kept++] = candidates[i];
+    if (row[i].logit > LogitRow::kBanned) candidates[kept++] = candidates[i];
   }
   candidates.resize(kept);
 }

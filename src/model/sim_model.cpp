@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kChosen = 100.0f;  // far enough above the rest for any temperature and penalty
 constexpr float kRunnerUp = 50.0f;
-constexpr TokenCount kBlock = 16;
+constexpr TokenCount kCellsOfBlock = 16;
 
 // One position of a snapshot.
 struct SavedToken {
@@ -40,7 +40,7 @@ SimModel::SimModel(TokenCount vocabulary, std::shared_ptr<const SimVoice> voice,
   shape_.rows_max = config.rows_max;
   shape_.outputs_max = std::clamp(config.outputs_max, config.slots, config.rows_max);
   shape_.unified = config.unified;
-  shape_.kv_block = kBlock;
+  shape_.kv_block = kCellsOfBlock;
   shape_.shifts = true;
   shape_.kv_token_bytes = sizeof(SavedToken);
   slots_.resize(static_cast<std::size_t>(shape_.slots));

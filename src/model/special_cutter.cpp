@@ -10,7 +10,7 @@ namespace {
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 // What may be one word to a regular expression: without white space, or without a letter, digit or other sign.
-class Run {
+class Cutting {
  public:
   bool is_long() const { return unspaced_ >= SpecialCutter::kRunBytes || wordless_ >= SpecialCutter::kRunBytes; }
   void take(char c) {
@@ -36,7 +36,7 @@ void SpecialCutter::add(std::string_view special, bool cuts) {
 std::size_t SpecialCutter::next_cut(std::string_view text) const {
   std::size_t seen = 0;
   std::size_t i = 0;
-  Run run;
+  Cutting run;
   while (i < text.size()) {
     const std::size_t length = special_at(text.substr(i));
     if (length == 0) {

@@ -9,13 +9,11 @@
 namespace chasqui {
 namespace {
 
-constexpr float kNoHigh = std::numeric_limits<float>::quiet_NaN();
-constexpr std::size_t kLikely = 128;
 // Of so few tokens a list is quicker than a sample and sweeps.
 constexpr std::size_t kQuickToList = 2048;
 
 // As an upper bound.
-float below_of(float logit) { return std::isfinite(logit) ? logit : kNoHigh; }
+float below_of(float logit) { return std::isfinite(logit) ? logit : LogitRow::kNoHigh; }
 float after(float logit) { return std::nextafter(logit, std::numeric_limits<float>::infinity()); }
 
 }  // namespace
@@ -98,7 +96,7 @@ double TypicalCut::collect(LogitRow& row, float floor, float scale, float middle
 void TypicalCut::estimate(LogitRow& row, float floor, float scale, float middle) {
   constexpr std::size_t kSample = 4096;
   constexpr float kWidest = 48;
-  const float bound = std::max(floor, row.bound_of(kLikely));
+  const float bound = std::max(floor, row.bound_of(LogitRow::kLikely));
   row.at_least(bound, list_);
   const std::span<const float> sample = row.sample(kSample);
   float farthest = std::abs(row.top() - middle);

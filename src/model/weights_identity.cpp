@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include <fcntl.h>
@@ -13,18 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "model/gguf_handle.h"
 #include "model/llama_params.h"
 
 namespace chasqui {
 namespace {
 
-constexpr std::size_t kBlock = 4096;
-constexpr std::size_t kBlocks = 16;
-
-struct GgufFreer {
-  void operator()(gguf_context* gguf) const { gguf_free(gguf); }
-};
-using Gguf = std::unique_ptr<gguf_context, GgufFreer>;
+constexpr std::size_t kSampleBytes = 4096;
+constexpr std::size_t kSamples = 16;
 
 class ReadFile {
  public:
@@ -58,9 +53,9 @@ class ReadFile {
 };
 
 bool add_tensor(ReadFile& file, std::uint64_t at, std::size_t bytes, Checksummer& sum) {
-  if (bytes <= kBlock * kBlocks) return file.add(at, bytes, sum);
-  for (std::size_t i = 0; i < kBlocks; ++i) {
-    if (!file.add(at + (bytes - kBlock) * i / (kBlocks - 1), kBlock, sum)) return false;
+  if (bytes <= kSampleBytes * kSamples) return file.add(at, bytes, sum);
+  for (std::size_t i = 0; i < kSamples; ++i) {
+    if (!file.add(at + (bytes - kSampleBytes) * i / (kSamples - 1), kSampleBytes, sum)) return false;
   }
   return true;
 }
@@ -95,7 +90,7 @@ Result<Checksum> identify_weights(const std::string& path) {
   std::string next = path;
   std::int32_t files = 1;
   for (std::int32_t i = 0; i < files; ++i) {
-    const Gguf gguf(gguf_init_from_file(next.c_str(), {.no_alloc = true, .ctx = nullptr}));
+    const GgufHandle gguf(gguf_init_from_file(next.c_str(), {.no_alloc = true, .ctx = nullptr}));
     if (!gguf || !add_file(next, gguf.get(), sum)) return cannot(next);
     if (i == 0) files = std::max(1, split_count(gguf.get()));
     if (i + 1 == files) break;

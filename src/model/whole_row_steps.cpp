@@ -16,12 +16,12 @@
 #include "model/candidates.h"
 #include "model/llama_step.h"
 #include "model/logit_cut.h"
+#include "model/logit_row.h"
 #include "model/row_kernels.h"
 
 namespace chasqui {
 namespace {
 
-constexpr float kNone = -std::numeric_limits<float>::infinity();
 constexpr float kFar = 1e30f;  // a request can make logits infinite, whose differences would be no numbers
 
 // What one call needs; kept by each thread that samples.
@@ -36,8 +36,8 @@ struct WholeRow {
   // REQUIRES: row.size > 0
   void weigh(const llama_token_data_array& row) {
     constexpr std::size_t kStep = 16;
-    logits.assign((row.size + kStep - 1) / kStep * kStep, kNone);
-    top = kNone;
+    logits.assign((row.size + kStep - 1) / kStep * kStep, LogitRow::kBanned);
+    top = LogitRow::kBanned;
     for (std::size_t i = 0; i < row.size; ++i) {
       const float logit = row.data[i].logit;
       logits[i] = logit > -kFar ? std::min(logit, kFar) : -kFar;  // also where it is no number

@@ -11,7 +11,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kBytesMax = kSizeLimit<"grammar_bytes">;
+constexpr std::size_t kConstraintBytes = kSizeLimit<"grammar_bytes">;
 
 void take(Fields& fields, const json::value& schema, const std::string& path, bool strict, RequestDraft& draft) {
   if (auto taken = take_schema(schema, path, strict, draft); !taken) fields.refuse(taken.error());
@@ -58,7 +58,7 @@ Error under(const std::string& path, const Error& error) {
 }
 
 Error too_large(const std::string& path) {
-  return invalid_field(path, path + " may have at most " + std::to_string(kBytesMax) + " bytes");
+  return invalid_field(path, path + " may have at most " + std::to_string(kConstraintBytes) + " bytes");
 }
 
 void read_one(Fields& fields, bool formatted, RequestDraft& draft) {
@@ -71,8 +71,8 @@ void read_one(Fields& fields, bool formatted, RequestDraft& draft) {
                          "left out: only one of grammar, json_schema and response_format can be kept");
   }
   if (has_grammar) {
-    if (grammar->size() > kBytesMax) {
-      return fields.refuse("grammar", "text of at most " + std::to_string(kBytesMax) + " bytes");
+    if (grammar->size() > kConstraintBytes) {
+      return fields.refuse("grammar", "text of at most " + std::to_string(kConstraintBytes) + " bytes");
     }
     draft.grammar.emplace().text = *grammar;
   } else if (schema != nullptr) {
@@ -93,7 +93,7 @@ Result<void> take_schema(const json::value& given, const std::string& path, bool
     return {};
   }
   const std::string text = json::serialize(schema);
-  if (text.size() > kBytesMax) return too_large(path);
+  if (text.size() > kConstraintBytes) return too_large(path);
   thread_local RecentSchemas recent(schema_metrics());
   auto written = recent.write(schema, text, path, strict, draft.schema_order);
   if (!written) return written.error();
@@ -103,7 +103,7 @@ Result<void> take_schema(const json::value& given, const std::string& path, bool
 }
 
 Result<Grammar> schema_constraint(const json::value& schema, const std::string& path) {
-  if (json::serialize(schema).size() > kBytesMax) return too_large(path);
+  if (json::serialize(schema).size() > kConstraintBytes) return too_large(path);
   auto checked = check_schema(schema, path);
   if (!checked) return checked.error();
   auto text = grammar_of_schema(json::serialize(*checked));

@@ -11,7 +11,7 @@ namespace json = boost::json;
 namespace {
 
 constexpr std::size_t kToolsMax = kSizeLimit<"tools">;
-constexpr std::size_t kPropertiesMax = kSizeLimit<"schema_properties">;  // of one object
+constexpr std::size_t kPropertiesOfTool = kSizeLimit<"schema_properties">;  // of one object
 constexpr std::size_t kAllPropertiesMax = kSizeLimit<"tool_properties">;
 constexpr double kPartsMax = kCountLimit<"tool_parts">;
 constexpr std::size_t kAllBytesMax = kSizeLimit<"tool_bytes">;
@@ -85,8 +85,8 @@ class ToolMeasure {
     if (name == "properties" && member.is_object()) {
       const std::size_t count = member.get_object().size();
       properties_ += count;
-      if (count > kPropertiesMax || properties_ > kAllPropertiesMax) {
-        refuse("without objects of more than " + std::to_string(kPropertiesMax) +
+      if (count > kPropertiesOfTool || properties_ > kAllPropertiesMax) {
+        refuse("without objects of more than " + std::to_string(kPropertiesOfTool) +
                " properties in their parameters, and with " + at_most(kAllPropertiesMax) + " in all");
       }
     }

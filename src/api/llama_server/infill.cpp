@@ -16,7 +16,7 @@ namespace json = boost::json;
 constexpr std::size_t kFilesMax = kSizeLimit<"infill_files">;
 constexpr std::size_t kTextBytesMax = kSizeLimit<"infill_bytes">;
 
-struct File {
+struct FileOfPrompt {
   std::string name;
   std::string text;
 };
@@ -25,7 +25,7 @@ struct Gap {
   std::string prefix;
   std::string suffix;
   std::string prompt;  // goes on after the prefix, and the model after it
-  std::vector<File> files;
+  std::vector<FileOfPrompt> files;
 };
 
 Gap read_gap(Fields& fields) {
@@ -64,12 +64,12 @@ Gap read_gap(Fields& fields) {
 
 // In the order of Qwen's report on repositories: the other files, then the gap. Where a model knows no files, a line
 // stands between them.
-void add_files(const InfillTokens& marks, const std::vector<File>& files, GapTokens& out) {
+void add_files(const InfillTokens& marks, const std::vector<FileOfPrompt>& files, GapTokens& out) {
   if (marks.repository >= 0) {
     out.add(marks.repository);
     out.add("repository\n");
   }
-  for (const File& file : files) {
+  for (const FileOfPrompt& file : files) {
     if (marks.file >= 0) {
       out.add(marks.file);
       out.add(file.name + "\n");

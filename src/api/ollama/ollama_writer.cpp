@@ -14,7 +14,7 @@ std::int64_t nanoseconds(Duration duration) {
 }
 
 // The parts of an answer, or of a piece of one, that a line tells.
-struct Said {
+struct LineOfAnswer {
   std::string content;
   std::string thinking;
   std::vector<SpokenCall> calls;  // whole ones only: this dialect has no pieces of arguments
@@ -42,7 +42,7 @@ void write_calls(JsonWriter& json, const std::vector<SpokenCall>& calls) {
   json.end_array();
 }
 
-void write_said(JsonWriter& json, OllamaShape shape, const Said& said) {
+void write_said(JsonWriter& json, OllamaShape shape, const LineOfAnswer& said) {
   if (shape == OllamaShape::generate) {
     json.field("response", said.content);
     if (!said.thinking.empty()) json.field("thinking", said.thinking);
@@ -184,7 +184,7 @@ class OllamaWriter final : public AnswerWriter {
   std::size_t bytes_ = 0;  // of the text of an answer that is told as a whole
   std::string open_;       // every line begins so
   std::string line_;
-  Said said_;             // not told yet
+  LineOfAnswer said_;     // not told yet
   std::size_t told_ = 0;  // calls
 };
 

@@ -32,7 +32,7 @@ constexpr Access kOpen = Access::open;
 constexpr Access kKey = Access::key;
 
 // Of routes with several paths.
-constexpr RouteText kChat{.summary = "Answer a chat, as OpenAI does", .generates = true, .required = "messages"};
+constexpr RouteText kChatText{.summary = "Answer a chat, as OpenAI does", .generates = true, .required = "messages"};
 constexpr RouteText kResponse{.summary = "Make a response, as OpenAI does", .generates = true, .required = "input"};
 constexpr RouteText kNative{
     .summary = "Go on with a text, as llama-server does", .generates = true, .required = "prompt"};
@@ -129,8 +129,8 @@ const Route kRoutes[] = {
      {.summary = "Unload one, after what runs", .required = "model"}},
     {kGet, "/v1/models/{id}", &kOpenAi, kKey, &handle_model, {.summary = "One of them"}},
     {kGet, "/version", &kChasqui, kKey, &handle_version, {.summary = "The version of the server"}},
-    {kPost, "/v1/chat/completions", &kOpenAi, kKey, &prepare_chat, kChat},
-    {kPost, "/chat/completions", &kOpenAi, kKey, &prepare_chat, kChat},
+    {kPost, "/v1/chat/completions", &kOpenAi, kKey, &prepare_chat, kChatText},
+    {kPost, "/chat/completions", &kOpenAi, kKey, &prepare_chat, kChatText},
     {kPost,
      "/v1/chat/completions/input_tokens",
      &kOpenAi,

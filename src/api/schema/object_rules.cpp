@@ -11,7 +11,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kDeclaredMax = kSizeLimit<"schema_properties">;
-constexpr std::size_t kNameMax = kSizeLimit<"schema_name_bytes">;
+constexpr std::size_t kPropertyNameMax = kSizeLimit<"schema_name_bytes">;
 constexpr std::size_t kPatternsMax = 4;  // whose names may overlap: each set of them is a case of its own
 
 class ObjectWriter {
@@ -67,8 +67,8 @@ class ObjectWriter {
   Named& named(std::string_view name, const json::value* schema, std::string_view keyword) {
     const auto known = indices_.find(name);
     if (known != indices_.end()) return names_[known->second];
-    if (name.size() > kNameMax) {
-      source_.refuse(schema, keyword, "must have names of at most " + std::to_string(kNameMax) + " bytes");
+    if (name.size() > kPropertyNameMax) {
+      source_.refuse(schema, keyword, "must have names of at most " + std::to_string(kPropertyNameMax) + " bytes");
     }
     if (names_.size() >= kDeclaredMax) {
       source_.refuse(schema, keyword, "must be an object with at most " + std::to_string(kDeclaredMax) + " members");

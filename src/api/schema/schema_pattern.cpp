@@ -10,7 +10,7 @@
 namespace chasqui {
 namespace {
 
-constexpr std::size_t kBytesMax = kSizeLimit<"pattern_bytes">;
+constexpr std::size_t kPatternBytes = kSizeLimit<"pattern_bytes">;
 constexpr int kPatternDepthMax = kCountLimit<"pattern_depth">;
 constexpr int kPatternRepeatsMax = kCountLimit<"schema_repeats">;  // llama.cpp's grammars do not count further
 
@@ -28,7 +28,7 @@ class PatternReader {
   explicit PatternReader(std::string_view pattern) : text_(pattern) {}
 
   Result<std::string> run() {
-    if (text_.size() > kBytesMax) return error("may have at most 1024 bytes");
+    if (text_.size() > kPatternBytes) return error("may have at most 1024 bytes");
     if (text_.size() < 2 || text_.front() != '^' || text_.back() != '$')
       return error("must begin with ^ and end with $");
     text_ = text_.substr(1, text_.size() - 2);
