@@ -206,7 +206,7 @@ describe('chasqui chat in a terminal', inTerminal, async () => {
 
   it('interrupts an answer that comes in frames, and asks again on the same connection', async (t) => {
     const socket = path.join(folder, 'interrupted.sock');
-    const server = await start(t, [...sim, '--socket', socket]);
+    const server = await start(t, [...sim, '--ignore-eos', '--socket', socket]);  // else it may have ended by then
     const terminal = new Terminal(t, ['chat', '--no-history', '--socket', socket]);
     await terminal.shows(/^>$/m);
     terminal.enter('Tell me a very long story');
