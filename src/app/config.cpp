@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "app/bench_command.h"
 #include "app/chat_command.h"
 #include "app/completion.h"
 #include "app/config_file.h"
@@ -25,6 +26,7 @@
 #include "app/rpc_peers.h"
 #include "app/rpc_server_command.h"
 #include "app/serve_options.h"
+#include "app/simulate_command.h"
 #include "app/supervise.h"
 #include "base/nearest_word.h"
 #include "cli/batch.h"
@@ -148,11 +150,9 @@ CLI::App* configured(Commands& commands, const std::vector<std::string>& argumen
 
 // Seen is what was parsed; the exit code of what has nothing more to do.
 CommandLine chosen(Commands& seen, const Settings& settings) {
-  if (seen.bench->parsed()) return {std::nullopt, seen.bench_config, 0};
-  if (seen.simulate->parsed()) return {std::nullopt, std::nullopt, 0, seen.simulation};
-  const auto run = [](std::function<int()> command) {
-    return CommandLine{std::nullopt, std::nullopt, 0, {}, std::move(command)};
-  };
+  const auto run = [](std::function<int()> command) { return CommandLine{std::nullopt, 0, std::move(command)}; };
+  if (seen.bench->parsed()) return run([config = seen.bench_config] { return run_bench(config); });
+  if (seen.simulate->parsed()) return run([config = seen.simulation] { return simulate(config); });
   if (seen.chat->parsed()) return run([config = seen.chat_config] { return run_chat(config); });
   if (seen.list->parsed()) return run([f = seen.list_folder, json = seen.json] { return run_list(f, json); });
   if (seen.pull->parsed()) return run([config = seen.pull_config] { return run_pull(config); });
@@ -162,7 +162,7 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   if (seen.stop->parsed()) return run([options = seen.model_commands.stop] { return cli::stop_model(options); });
   if (seen.licenses->parsed()) return run([config = seen.licenses_config] { return print_licenses(config); });
   if (seen.replay->parsed()) return run([config = seen.replay_config] { return run_replay(config); });
-  if (seen.man->parsed()) return {std::nullopt, std::nullopt, print_man_page(seen.app, seen.man_config)};
+  if (seen.man->parsed()) return {std::nullopt, print_man_page(seen.app, seen.man_config)};
   if (seen.inspect->parsed()) return run([c = seen.inspect_config, json = seen.json] { return run_inspect(c, json); });
   if (seen.doctor->parsed()) return run([c = seen.doctor_config, json = seen.json] { return run_doctor(c, json); });
   if (seen.metrics->parsed()) return run([] { return print_metrics_document(); });
@@ -181,14 +181,14 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
            : seen.llama_flags ? llama_flags_document(*seen.serve)
                               : print(*seen.show, settings);
   }
-  if (said.empty()) return {seen.config, std::nullopt, 0};
+  if (said.empty()) return {seen.config, 0};
   std::fwrite(said.data(), 1, said.size(), stdout);
-  return {std::nullopt, std::nullopt, 0};
+  return {std::nullopt, 0};
 }
 
 CommandLine refused(const std::string& why, int code = 2) {
   std::fprintf(stderr, "chasqui: %s\n", why.c_str());
-  return {std::nullopt, std::nullopt, code};
+  return {std::nullopt, code};
 }
 
 std::vector<std::string> names_of(const CLI::App& app) {
@@ -300,7 +300,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
     return refused(unexpected(seen.app));
   } catch (const CLI::ParseError& error) {
     const int code = seen.app.exit(error);
-    return {std::nullopt, std::nullopt, code == 0 ? 0 : 2};
+    return {std::nullopt, code == 0 ? 0 : 2};
   }
   seen.config.notes = std::move(notes);
   for (ServeConfig* config : {&seen.config, &seen.doctor_config}) {

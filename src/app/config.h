@@ -8,12 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "api/delivery/kept_streams.h"
+#include "api/delivery/kept_stream_limits.h"
 #include "app/adapter_options.h"
-#include "app/bench_command.h"
 #include "app/media_options.h"
 #include "app/operation_options.h"
-#include "app/simulate_command.h"
 #include "app/speculation_options.h"
 #include "app/web_options.h"
 #include "base/clock.h"
@@ -164,9 +162,7 @@ struct ServeConfig {
 // What the command line says: what to run, or an exit code after help, version or a usage error (already printed).
 struct CommandLine {
   std::optional<ServeConfig> serve;
-  std::optional<BenchConfig> bench;
   int exit_code = 0;
-  std::optional<SimulateConfig> simulate{};
   std::function<int()> command{};  // any other; returns the exit code
 };
 

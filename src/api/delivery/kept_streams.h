@@ -20,19 +20,12 @@
 #include <vector>
 
 #include "api/core/answer.h"
+#include "api/delivery/kept_stream_limits.h"
 #include "api/delivery/stream_ring.h"
-#include "base/limits.h"
 #include "base/metric_set.h"
 #include "net/event_signal.h"
 
 namespace chasqui {
-
-struct KeptStreamLimits {
-  std::size_t streams = kSizeLimit<"resume_streams">;
-  std::size_t tenant_streams = kSizeLimit<"resume_tenant_streams">;  // of one that has a key
-  std::size_t bytes = kSizeLimit<"resume_bytes">;                    // of each
-  Duration ttl = kTimeLimit<"resume_ttl_seconds">;
-};
 
 struct KeptStreamMetrics : MetricSet {
   Gauge streams{*this, {"chasqui_kept_streams", "Resumable streams that run or can still be read."}};
