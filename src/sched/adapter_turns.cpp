@@ -4,15 +4,9 @@
 #include <utility>
 
 #include "sched/moving_average.h"
+#include "sched/thresholds.h"
 
 namespace chasqui {
-namespace {
-
-// A turn is at least so many times what it takes to begin it, which is part of it: a quarter of the time is lost at
-// most.
-constexpr int kSwitchesPerTurn = 4;
-
-}  // namespace
 
 const AdapterSet* AdapterTurns::next(const RunningSequences& running, TimePoint now) {
   survey(running, now);
@@ -93,7 +87,8 @@ AdapterTurns::Group& AdapterTurns::group_of(const AdapterSetPtr& adapters, TimeP
 }
 
 Duration AdapterTurns::turn_length() const {
-  return std::max(period_ / static_cast<int>(groups_.size()), kSwitchesPerTurn * switch_time_);
+  // To begin a turn is part of it.
+  return std::max(period_ / static_cast<int>(groups_.size()), kQuarter * switch_time_);
 }
 
 // Of those with a late stream, the most urgent one, when it is more urgent than whose turn it is.

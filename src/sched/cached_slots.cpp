@@ -7,9 +7,6 @@
 namespace chasqui {
 namespace {
 
-// What no request may find, until it is given away. No tenant has this number.
-constexpr std::uint32_t kForgotten = UINT32_MAX;
-
 // What it would cost to compute it again, less the longer it was not used: as a copy that is asked for less and less.
 double value_of(const CachedSlots::Kept& kept, TimePoint now) {
   return (kept.returns ? 4.0 : 1.0) * kept.length() / (1 + std::max(0.0, to_seconds(now - kept.used)));
@@ -80,7 +77,7 @@ std::size_t CachedSlots::forget(std::uint32_t tenant, std::vector<SlotId>& slots
     kept.safe = true;
     kept.no_room = kept.copying = false;
     if (kept.readers > 0) {
-      kept.key.tenant = kForgotten;
+      kept.key.tenant = UINT32_MAX;  // no tenant has this number, so no request finds it
       return false;
     }
     slots.push_back(kept.slot);

@@ -7,14 +7,11 @@
 namespace chasqui {
 namespace {
 
-// A draft model is taken to need this share of a step for a draft token until it has made one.
-constexpr double kUnseenDraft = 0.1;
 // Of a sequence it computes so many tokens before its draft tokens in any case, because after a step of which all draft
 // tokens were accepted there are two that it has not seen: equally many of each sequence are computed in one pass.
 constexpr TokenCount kNewest = 2;
-// When heads begin anew within an answer they draft badly before they know this much of it.
-constexpr TokenCount kKnownLeast = 16;
-// Rows that a draft model reads in one step at least.
+// Rows that a draft model reads in one step at least, and what heads that begin anew within an answer must know of it
+// before they draft well.
 constexpr TokenCount kReadingLeast = 16;
 
 }  // namespace
@@ -29,12 +26,12 @@ void DraftPlan::meet(const Sequence& sequence) {
 bool DraftPlan::ready(const Sequence& sequence) const {
   const Known& known = known_.at(sequence.id());
   const TokenCount length = sequence.length();
-  return known.read >= length - kNewest && (known.from == 0 || length - known.from >= kKnownLeast);
+  return known.read >= length - kNewest && (known.from == 0 || length - known.from >= kReadingLeast);
 }
 
 double DraftPlan::seconds(TokenCount wanted, std::size_t sequences, double step) const {
   const double each = cost_.token_seconds(sequences);
-  return made(wanted) * (each > 0 ? each : kUnseenDraft * step);
+  return made(wanted) * (each > 0 ? each : step / kLittle);
 }
 
 // To have so many draft tokens of a sequence.
@@ -116,7 +113,7 @@ void DraftPlan::learn_on() {
   if (config_.heads) learning_steps_ = kTelling;
 }
 
-void DraftPlan::learn_enough() { learning_steps_ = kKnownLeast; }
+void DraftPlan::learn_enough() { learning_steps_ = kReadingLeast; }
 
 void DraftPlan::computed() {
   learned_ = learns();

@@ -61,7 +61,7 @@ TEST(DraftPlan, ComputesTheNewestTokensAndMakesAsManyAsAreChecked) {
   EXPECT_TRUE(planned.drafting.reading.empty());
   ASSERT_EQ(planned.drafting.rows.size(), 2u);
   EXPECT_EQ(planned.drafting.rows.back().position, sequence.length() - 1);
-  EXPECT_DOUBLE_EQ(planned.model.seconds(2, 1, 1), 0.2) << "a tenth of a step for each, until it is known";
+  EXPECT_DOUBLE_EQ(planned.model.seconds(2, 1, 1), 0.25) << "an eighth of a step for each, until it is known";
   planned.result.drafting = milliseconds(6);
   planned.model.drafted(planned.result);
   EXPECT_DOUBLE_EQ(planned.model.seconds(2, 1, 1), 0.006);
@@ -107,7 +107,7 @@ TEST(DraftPlan, HeadsLearnWhileTheyPayAndBeginAnew) {
     step();
   }
   EXPECT_EQ(steps, 17) << "the first token behind the gap, and sixteen more";
-  EXPECT_DOUBLE_EQ(planned.model.seconds(1, 1, 1), 0.3) << "they always make all three";
+  EXPECT_DOUBLE_EQ(planned.model.seconds(1, 1, 1), 0.375) << "they always make all three";
 }
 
 TEST(DraftPlan, KnowsNothingOfASequenceThatWasShifted) {

@@ -3,17 +3,12 @@
 #include "sched/thresholds.h"
 
 namespace chasqui {
-namespace {
-
-// A step of another width than the one before takes longer, and so does the one that turns back. A width is expected to
-// be kept for so many steps, which have to bring both in again.
-constexpr double kSteady = 8;
-
-}  // namespace
 
 WidthChoice choose_width(std::span<const WidthOption> options, const WidthLimits& limits) {
   const auto rate_of = [&](TokenCount width, const WidthOption& option) {
-    const double turning = width == limits.before ? 0 : 2 / kSteady * limits.turn_seconds;
+    // A step of another width than the one before takes longer, and so does the one that turns back. A width is
+    // expected to be kept for kLittle steps, which have to bring both in again.
+    const double turning = width == limits.before ? 0 : 2.0 / kLittle * limits.turn_seconds;
     return option.tokens / (option.seconds + turning);
   };
   WidthChoice choice;

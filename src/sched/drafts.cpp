@@ -8,22 +8,19 @@
 namespace chasqui {
 namespace {
 
-// The acceptance rate that is expected of a draft model's tokens before any was checked; of others, kUnknown.
-constexpr double kPriorModelAcceptance = 0.7;
-// That is expected again after so many sequences without draft tokens: when draft tokens are never accepted, a few are
-// checked in one of so many requests.
+// kHope is expected of a draft model again after so many sequences without draft tokens: when draft tokens are never
+// accepted, a few are checked in one of so many requests.
 constexpr int kForgottenAfter = 16;
 
 }  // namespace
 
-Drafts::Drafts(const SpeculationConfig& config)
-    : config_(config), all_(config.draft_model ? kPriorModelAcceptance : kUnknown) {}
+Drafts::Drafts(const SpeculationConfig& config) : config_(config), all_(config.draft_model ? kHope : kUnknown) {}
 
 Drafts::Draft& Drafts::of(const Sequence& sequence) {
   const auto known = sequences_.find(sequence.id());
   if (known != sequences_.end()) return known->second;
   if (config_.draft_model && ++unasked_ > kForgottenAfter) {
-    all_ = Acceptance(kPriorModelAcceptance);
+    all_ = Acceptance(kHope);
     unasked_ = 0;
   }
   Draft fresh{NgramIndex(config_.ngram), Acceptance(all_.chance()), {}};

@@ -18,8 +18,8 @@ void RecentAnswers::ended(TokenCount tokens, bool limit, bool limited, Duration 
     limits_seen_ = true;
   }
   if (limit && limited) return;
-  newest_[count_++ % kNewest] = tokens;
-  const std::size_t known = std::min(count_, kNewest);
+  newest_[count_++ % kTelling] = tokens;
+  const std::size_t known = std::min<std::size_t>(count_, kTelling);
   sorted_ = newest_;
   std::sort(sorted_.begin(), sorted_.begin() + static_cast<std::ptrdiff_t>(known));
   sum_[known] = 0;
@@ -27,7 +27,7 @@ void RecentAnswers::ended(TokenCount tokens, bool limit, bool limited, Duration 
 }
 
 double RecentAnswers::left(TokenCount said, TokenCount most, bool limit) const {
-  const std::size_t known = std::min(count_, kNewest);
+  const std::size_t known = std::min<std::size_t>(count_, kTelling);
   const auto end = sorted_.begin() + static_cast<std::ptrdiff_t>(known);
   const auto longer = std::upper_bound(sorted_.begin(), end, said);
   const auto at = static_cast<std::size_t>(longer - sorted_.begin());

@@ -23,11 +23,9 @@ class RecentAnswers {
   double slot_seconds() const { return slot_seconds_; }
 
  private:
-  static constexpr std::size_t kNewest = kTelling;
-
-  std::array<TokenCount, kNewest> newest_{};     // lengths of those that ended by themselves, in a ring
-  std::array<TokenCount, kNewest> sorted_{};     // … and from short to long
-  std::array<std::int64_t, kNewest + 1> sum_{};  // … of those from this one on
+  std::array<TokenCount, kTelling> newest_{};     // lengths of those that ended by themselves, in a ring
+  std::array<TokenCount, kTelling> sorted_{};     // … and from short to long
+  std::array<std::int64_t, kTelling + 1> sum_{};  // … of those from this one on
   std::size_t count_ = 0;
   double limited_ = 0;  // the share that its limit ends, of those that have one
   bool limits_seen_ = false;

@@ -170,8 +170,6 @@ class Reuse {
   bool keeps_slots() const { return config_.kv_block > 0 && config_.keeps_slots; }
 
  private:
-  static constexpr TokenCount kAnyLength = INT32_MAX;
-
   // Nothing: it waited, and may ask again.
   struct Awaited {
     RequestId source{};
@@ -228,7 +226,7 @@ class Reuse {
   bool knows_restores_ = false;
   double save_seconds_per_byte_ = 0;  // out of one; 0: not known
   double bytes_per_token_;            // of the newest snapshot; 0: not known
-  TokenCount too_long_ = kAnyLength;  // where KV cannot be cut: the fewest tokens that were larger than the cache
+  TokenCount too_long_ = INT32_MAX;   // where KV cannot be cut: the fewest tokens that were larger than the cache
   double copies_last_ = 1;            // share of what sequences had when they lost their slots, that they get back
   std::uint64_t waits_begun_ = 0;
 };

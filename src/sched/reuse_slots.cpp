@@ -159,7 +159,7 @@ double Reuse::save_seconds(TokenCount tokens) const {
 
 void Reuse::take_pieces(Duration time, Batch& batch) {
   const double each = save_seconds_per_byte_ * bytes_per_token_;
-  auto left = static_cast<TokenCount>(std::min(each > 0 ? to_seconds(time) / each : 0, double{kAnyLength}));
+  auto left = static_cast<TokenCount>(std::min(each > 0 ? to_seconds(time) / each : 0, double{INT32_MAX}));
   do {
     if (Save& next = queue_.next(); next.from == 0) share_begin(next);
     left = queue_.plan(left, config_.kv_block, batch);

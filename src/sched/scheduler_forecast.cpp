@@ -10,14 +10,14 @@ namespace chasqui {
 namespace {
 
 constexpr std::size_t kMembersOfRenewal = 512;
-// What a row of a prompt costs is that of chunks of so many rows.
-constexpr TokenCount kChunk = 256;
 
 }  // namespace
 
 // So many rows from `position` on, with nothing beside them.
 double Scheduler::reading_seconds(TokenCount rows, TokenCount position) const {
   if (rows <= 0) return 0;
+  // What a row costs is that of chunks of usual length.
+  constexpr TokenCount kChunk = kMicroBatch / 2;
   const StepSize size{kChunk, position + rows / 2};
   return to_seconds(step_time_.predict(Batch::Kind::prefill, size)) * rows / kChunk;
 }

@@ -19,17 +19,12 @@ namespace {
 constexpr double kDecodeStepsPerToken = 3;
 // Beside nothing but prompts: a step that cannot be cut takes so long, or twice kPasses. Arrivals wait for its end.
 constexpr Duration kUncutStep = milliseconds(250);
-// An arrival cuts a step that takes more than this part of the time within which its first token is due.
-constexpr int kCutPart = 4;
 // By how much a chunk may be larger than all before it: a step of an unknown model must not take minutes.
 constexpr TokenCount kChunkGrowth = 8;
 // One in so many prefill steps belongs to the prompt that has waited longest for rows.
 constexpr std::uint64_t kTurnEvery = 3;
 // One in so many decode steps tries what padding to kKernelRows brings.
 constexpr std::uint64_t kPadTrialEvery = 256;
-// Of the rows that a prompt gets beside another one, at most a quarter is filled up: that costs less than a pass of its
-// own.
-constexpr TokenCount kFillPart = 4;
 constexpr Duration kUnlimited = Duration::max();
 bool by_slot(const Sequence* a, const Sequence* b) { return a->slot() < b->slot(); }
 
@@ -298,7 +293,8 @@ int StepPlan::cut_by(Duration step) const {
   }
   for (int c = most_urgent; c >= 0; --c) {
     if (step == Duration::zero()) return c;
-    if (step > targets_.of[static_cast<std::size_t>(c)].first_token / kCutPart) return c;
+    // An arrival of this class would wait too long for the end.
+    if (step > targets_.of[static_cast<std::size_t>(c)].first_token / kQuarter) return c;
   }
   return Batch::kUncut;
 }
@@ -356,7 +352,8 @@ bool StepPlan::joins(const Sequence& other, const StepTime& times, Duration time
   with.shortest = std::min(company.shortest, left);
   with.position = std::max(company.position, other.computed());
   const std::size_t parts = chunks_.size() + 1;
-  if (with.rows - with.shortest > with.rows / kFillPart) return false;
+  // What is filled up costs less than a pass of its own.
+  if (with.rows - with.shortest > with.rows / kQuarter) return false;
   if (with.position + with.rows > kv_.cells_per_slot || with.all(parts) > rows_max_) return false;
   const StepSize size{with.all(parts), with.position + with.rows};
   if (times.known(Batch::Kind::prefill) && time != kUnlimited && times.predict(Batch::Kind::prefill, size) > time)

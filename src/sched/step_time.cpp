@@ -11,12 +11,8 @@ namespace {
 
 // Cells that are taken to cost as much as one row until the first steps tell better; scales the two against each other.
 constexpr double kCellsPerRow = 1000;
-// Larger chunks are multiples of four, as kernels like them; the sizes between are for decode steps.
-constexpr TokenCount kOddMost = 8;
 // Rows of a chunk are cheap where each costs at most so many times the least.
 constexpr double kCheap = 1.08;
-// What may be hoped of a size that was not seen for long.
-constexpr double kOldHope = 0.7;
 // What rows of prompts take is told by about so many of the newest ones.
 constexpr double kRowsAveraged = 4 * kMicroBatch;
 
@@ -67,7 +63,7 @@ double StepTime::hope(Batch::Kind kind, TokenCount rows) const {
   const std::size_t bucket = bucket_of(rows);
   if (known.row[bucket] == 0 || known.once[bucket]) return kUnknown;
   const auto age = static_cast<double>(known.observed - known.seen_at[bucket]);
-  return 1 - (1 - kOldHope) * std::min(1.0, age / kTelling);
+  return 1 - (1 - kHope) * std::min(1.0, age / kTelling);
 }
 
 double StepTime::doubt(TokenCount prompt_rows) const {
@@ -122,11 +118,9 @@ void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
 // It rises faster than it falls: a grammar that is new takes long for many tokens, and a stream that is late is worse
 // than a prompt that is.
 void StepTime::constrained(std::int32_t tokens, Duration took) {
-  constexpr int kUp = 2;
-  constexpr int kDown = 8;
   if (tokens <= 0) return;
   const Duration each = took / tokens;
-  constraint_ += (each - constraint_) / (each > constraint_ ? kUp : kDown);
+  constraint_ += (each - constraint_) / (each > constraint_ ? 2 : kLittle);
 }
 
 Duration StepTime::pass() const {
@@ -194,7 +188,8 @@ TokenCount StepTime::rows_within(Duration budget, Duration around, StepSize batc
   // Not monotone: 64 rows can be faster than 48, and 12 than 16.
   for (std::size_t i = kBuckets; i-- > 0;) {
     const TokenCount rows = kSizes[i] - batch.rows;
-    if (kSizes[i] > kOddMost && kSizes[i] % kKernelRows != 0) continue;
+    // The sizes between are for decode steps.
+    if (kSizes[i] > 2 * kKernelRows && kSizes[i] % kKernelRows != 0) continue;
     if (rows <= 0 || rows >= most || takes(rows) > to_seconds(budget)) continue;
     const double rate = rate_of(rows);
     if (rate <= kBetter * best_rate) continue;

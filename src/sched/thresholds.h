@@ -25,13 +25,17 @@ constexpr int kTelling = 64;
 constexpr double kBetter = 1.03;
 // What was never seen is expected to be so much: of a chance, or of what is known of the next smaller size.
 constexpr double kUnknown = 0.5;
+// What may be hoped of a size that was not seen for long, and of a draft model before any of its tokens was checked.
+constexpr double kHope = 0.7;
 // What is known loses so much of its weight with each newer thing: it is forgotten within about twenty.
 constexpr double kFading = 0.95;
 // Passes over the weights in which a stream may wait for its next token, in which each prompt may make it wait, and
 // which a chunk takes at least: rows of a chunk of four cost 1.3 times the least.
 constexpr int kPasses = 4;
-// One part in so many is little: of the rows of a chunk, of the time that reading takes.
+// One part in so many is little: of the rows of a chunk, of the time that reading takes, of a step that is drafted for.
 constexpr int kLittle = 8;
+// One part in so many may be lost: of the rows of a pass, of the time within which a first token is due, of a turn.
+constexpr int kQuarter = 4;
 // Most kernels for quantized weights compute so many rows at once, and what is left over one by one.
 constexpr TokenCount kKernelRows = 4;
 // A forecast is made anew when it is so old, or older where more wait: it takes a small part of a percent of the time.
