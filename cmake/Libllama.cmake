@@ -37,7 +37,7 @@ function(chasqui_libllama_source out)
 endfunction()
 
 function(chasqui_build_libllama source prefix options more_arguments)
-  set(long "about 5 minutes on two cores")
+  set(long "about 4 minutes on two cores")
   if(CHASQUI_CUDA)
     set(long "with CUDA about an hour on two cores for each kind of GPU")
   endif()
