@@ -29,9 +29,13 @@ namespace chasqui {
 extern const bool template_steps_count;
 extern const bool schema_rules_count;
 extern const bool grammar_steps_count;
+extern const bool schema_trees_count;
+extern const bool answer_steps_count;
 const bool template_steps_count = true;
 const bool schema_rules_count = true;
 const bool grammar_steps_count = true;
+const bool schema_trees_count = true;
+const bool answer_steps_count = true;
 void accept_grammar_text(llama_sampler*, Token, const std::string&);
 void accept_grammar_text(llama_sampler*, Token, const std::string&) { std::abort(); }
 #endif
