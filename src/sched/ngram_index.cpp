@@ -1,12 +1,10 @@
 #include "sched/ngram_index.h"
 
-#include <algorithm>
 #include <bit>
 
 namespace chasqui {
 namespace {
 
-constexpr std::size_t kPlacesMin = 256;
 // Places for each token, so that few n-grams push each other out.
 constexpr std::size_t kPlacesPerToken = 2;
 
@@ -30,7 +28,7 @@ bool NgramIndex::same(const Sequence& sequence, TokenCount end, TokenCount other
 }
 
 void NgramIndex::make_room(const Sequence& sequence) {
-  const auto wanted = std::max(kPlacesMin, kPlacesPerToken * static_cast<std::size_t>(sequence.length()));
+  const auto wanted = kPlacesPerToken * static_cast<std::size_t>(sequence.length());
   if (places_.size() >= wanted) return;
   places_.assign(std::bit_ceil(wanted), 0);
   for (TokenCount end = size_; end <= noted_; ++end) note(sequence, end);

@@ -19,8 +19,6 @@ namespace {
 constexpr double kDecodeStepsPerToken = 3;
 // Beside nothing but prompts: a step that cannot be cut takes so long, or twice kPasses. Arrivals wait for its end.
 constexpr Duration kUncutStep = milliseconds(250);
-// By how much a chunk may be larger than all before it: a step of an unknown model must not take minutes.
-constexpr TokenCount kChunkGrowth = 8;
 // One in so many prefill steps belongs to the prompt that has waited longest for rows.
 constexpr std::uint64_t kTurnEvery = 3;
 // One in so many decode steps tries what padding to kKernelRows brings.
@@ -239,19 +237,15 @@ void StepPlan::pad(const RunningSequences& running, const StepTime& times, Batch
   size_.rows = padded;
 }
 
-// As large as the first steps of a model may be.
-TokenCount StepPlan::first_chunk(const StepTime& times) const {
-  const TokenCount largest = times.largest_seen(Batch::Kind::prefill);
-  return std::max(kUsualRows, std::min(largest, kMicroBatch) * kChunkGrowth);
-}
-
 TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const {
   const MediaUnit* const unit = sequence.next_unit();
   if (unit != nullptr && !unit->causal) return sequence.left_in_piece();
   TokenCount fixed = std::min({sequence.left_in_piece(), rows_max_, kMicroBatch});
   if (sequence.tells_prompt()) fixed = std::min(fixed, outputs_max_);
   if (fixed_) return fixed;
-  const TokenCount most = std::min(fixed, first_chunk(times));
+  // A step of an unknown model must not take minutes.
+  const bool first = times.largest_seen(Batch::Kind::prefill) < kUsualRows;
+  const TokenCount most = first ? std::min(fixed, kUsualRows) : fixed;
   if (time == kUnlimited || !times.known(Batch::Kind::prefill)) return most;
   time = std::max(time, least_chunk(times));
   const TokenCount rows = std::max(1, times.rows_within(time, decode_time_, {}, sequence.computed(), most));

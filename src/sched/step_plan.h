@@ -10,8 +10,8 @@
 //     (StepCut); where that has cost too much of late, steps are short instead. One that is alone is prefilled in whole
 //     micro-batches whatever was measured, so that it is answered with the same bytes each time (where steps can be
 //     cut); and so are deterministic requests, each in batches of its own.
-//   - After each decode step the most urgent prompt gets rows; one prefill step in three belongs to the one that has
-//     waited longest for rows.
+//   - After each decode step the most urgent prompt gets rows; where the policy takes turns, one prefill step in three
+//     belongs to the one that has waited longest for rows.
 //   - With a stream of cells for each slot libllama computes rows of adjacent slots in one pass, so a sequence that is
 //     still prefilling between decoding ones gives as many rows of its prompt to the decode step as each of them has.
 //     For the same reason prompts that are prefilled together are in adjacent slots and get equally many rows; what is
@@ -117,7 +117,6 @@ class StepPlan {
   bool fills_hole(const Sequence& sequence, std::ptrdiff_t to_come, const Batch& batch) const;
   void pad(const RunningSequences& running, const StepTime& times, Batch& batch);
   void plan_prefill(const StepTime& times, TimePoint now, Batch& batch);
-  TokenCount first_chunk(const StepTime& times) const;
   Duration stretch(TimePoint now, Duration prefill) const;
   int cut_by(Duration step) const;
   void join_in_any_order(const StepTime& times, Duration time);
