@@ -77,7 +77,7 @@ describe('the fields of a generation', async () => {
   test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
   const model = join(folder, 'gaps.gguf');
   withGaps(model);
-  const server = await start(test, [...demo, '-m', model, '--slot-save-path', folder, '-c', '32768', '-np', '16', '--context-shift']);
+  const server = await start(test, [...demo, '-m', model, '--slot-save-path', folder, '-c', '20480', '-np', '16', '--context-shift']);
   const document = await (await server.fetch('/openapi.json')).json();
   const fields = Object.keys(document.components.schemas.GenerationFields.properties);
 
