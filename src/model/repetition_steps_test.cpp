@@ -14,9 +14,9 @@
 namespace chasqui {
 namespace {
 
-class Dice {
+class TokenDice {
  public:
-  explicit Dice(std::uint32_t seed) : state_(seed) {}
+  explicit TokenDice(std::uint32_t seed) : state_(seed) {}
   std::uint32_t below(std::uint32_t most) {
     state_ = state_ * 1664525 + 1013904223;
     return (state_ >> 8) % most;
@@ -76,7 +76,7 @@ TEST_F(RepetitionSteps, PenaltiesAreThoseOfLibllama) {
     params.repeat_penalty = 1.3f;
     params.frequency_penalty = 0.2f;
     params.presence_penalty = -0.1f;
-    Dice dice(static_cast<std::uint32_t>(back + 2));
+    TokenDice dice(static_cast<std::uint32_t>(back + 2));
     std::vector<Token> tokens;
     for (int i = 0; i < 150; ++i) tokens.push_back(static_cast<Token>(dice.below(9)));
     LlamaSamplerPtr theirs(
@@ -88,7 +88,7 @@ TEST_F(RepetitionSteps, PenaltiesAreThoseOfLibllama) {
 TEST_F(RepetitionSteps, DryIsThatOfLibllama) {
   const std::vector<std::string> alphabet = {"a", "b", "ab", "aab", "\n", " the", "the", ":", "*", "é"};
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
-    Dice dice(seed);
+    TokenDice dice(seed);
     SamplingParams params;
     params.dry_multiplier = 0.7f;
     params.dry_base = seed % 5 == 0 ? 1.0f : 1.75f;

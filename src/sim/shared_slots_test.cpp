@@ -62,9 +62,9 @@ class TimedWorkload final : public Workload {
 };
 
 SimulationConfig config_for(const CostPreset& preset, std::int32_t slots) {
-  constexpr TokenCount kContext = 2048;
+  constexpr TokenCount kSlotCells = 2048;
   SimulationConfig config;
-  config.scheduler.kv = {slots, slots * kContext, kContext, false};
+  config.scheduler.kv = {slots, slots * kSlotCells, kSlotCells, false};
   config.scheduler.rows_max = 2048;
   config.scheduler.dense_slots = config.scheduler.exchanges = true;
   config.scheduler.reuse.kv_block = 32;
