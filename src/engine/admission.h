@@ -1,4 +1,4 @@
-// Decides at the door which requests come in, before work is done for them; the others are told when to come back:
+// Decides which requests come in, before a worker gets them; the others are told when to come back:
 // 429 when the tenant has too many requests in flight, 503 when this node has, or when a limit on the wait is not met.
 //
 // A client that is refused with 503 gets a reservation in the queue behind the queue (engine/retry_reservations.h): the
@@ -106,7 +106,7 @@ class Admission {
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
-  // Before anything of the request is read. Errors: quota_exceeded, overloaded, unavailable, with retry_after.
+  // Before the body is read into a prompt. Errors: quota_exceeded, overloaded, unavailable, with retry_after.
   Result<Permit> enter(const Applicant& applicant, const Load& load, TimePoint now);
   // A request that takes neither a slot nor a place in the queue, such as one that counts tokens. A tenant may have as
   // many of them in flight as of the others, also while the server drains. Errors: quota_exceeded, with retry_after.

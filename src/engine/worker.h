@@ -1,7 +1,7 @@
 // One thread with one model context and everything that belongs to it: scheduler, ledger, runner. Commands come in
-// through a bounded inbox, events go out in one push and one signal per step; the worker never waits for a client
-// (worker-never-waits), nor for the disk and what encodes pictures, whose threads have inboxes of their own and answer
-// with a command. Owned by the Engine.
+// through a bounded inbox, events go out in one push and one signal per step (two where a step tells something before
+// it); the worker never waits for a client (worker-never-waits), nor for the disk and what encodes pictures, whose
+// threads have inboxes of their own and answer with a command. Owned by the Engine.
 #pragma once
 
 #include <atomic>

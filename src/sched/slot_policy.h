@@ -23,7 +23,7 @@ class SlotPolicy {
   virtual ~SlotPolicy() = default;
 
   // Total orders: of those that wait for a slot, and of prompts that have one. Those that are Standing::starved have
-  // been passed by as many younger ones as may be: they come first, or the bound on that does not hold.
+  // been passed by as many younger ones as may be: they come first for slots, or the bound on that does not hold.
   virtual bool slot_before(const Standing& a, const Standing& b, const PolicyStep& step) const = 0;
   virtual bool rows_before(const Standing& a, const Standing& b, const PolicyStep& step) const = 0;
   // Whether `running` gives its slot to `waiting`. `slice`: how long it may keep it at least.

@@ -20,8 +20,8 @@ struct SchedulerTargets {
       {milliseconds(5000), milliseconds(150)},
       {milliseconds(30000), milliseconds(1000)},
   }};
-  // A prefill step is not longer than this; zero: as long as the streams beside it allow, or, where there are none, as
-  // the largest batch takes.
+  // A prefill step is not longer than this, or than the smallest efficient chunk; zero: as long as the streams beside
+  // it allow, or, where there are none, as the largest batch takes. Deterministic requests know no such limit.
   Duration prefill_step{};
   PolicyRules rules;
 };

@@ -2,7 +2,7 @@
 // lines of JSON, and what clients ask about models. Bodies become the same Chat and RequestDraft as everybody's. The
 // prepare functions run on any thread and only read `served`; the writers and the handlers belong to the loop.
 //
-// Models are always loaded; where there is one, it answers to every name, as on the other routes.
+// Where there is one model, it answers to every name, as on the other routes.
 #pragma once
 
 #include <cstdint>

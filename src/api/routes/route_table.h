@@ -29,7 +29,8 @@ using TableHandler = Handled (*)(const ModelTable&, Call);
 using Handler = std::variant<CallHandler, NodeHandler, TableHandler, PrepareAnswer, TextTool, PrepareVectors,
                              SessionCommand, ResponseCommand, BatchCommand>;
 
-// What its entry in the OpenAPI document says.
+// What its entry in the OpenAPI document says, and what follows from that: a route that generates gets a model that is
+// loaded, one that accepts forms has them read.
 struct RouteText {
   std::string_view summary;
   bool generates = false;          // takes the generation fields, and may stream
