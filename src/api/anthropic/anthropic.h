@@ -1,6 +1,6 @@
 // Anthropic's dialect: POST /v1/messages and /v1/messages/count_tokens. Bodies become a Chat, so that everything else
-// is shared with the other chat routes. The prepare functions run on any thread and only read `served`; the writer and
-// the handlers belong to the loop.
+// is shared with the other chat routes. The prepare functions run on any thread and only read `served`; a writer
+// belongs to the loop, but for long bodies, which it writes in the offload pool.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // A valid request with what its answer is to be, the same for every protocol; what a protocol says is in its
 // AnswerWriter. api/delivery/delivery delivers it: submits, streams or collects, pings while silent, and cancels the
-// request when the client leaves. Loop thread only.
+// request when the client leaves. Made in the offload pool, where long bodies are written, too; else loop thread.
 #pragma once
 
 #include <functional>
