@@ -7,8 +7,8 @@
 namespace chasqui {
 namespace {
 
-// Of one sequence in one step, which no arrival can cut.
-constexpr TokenCount kMost = kUsualRows / 2;
+// Of one sequence in one step.
+constexpr TokenCount kMost = 32;
 // A step in which one sequence has nothing forced may take so many times what it takes with single rows: that sequence
 // gets one token of it in any case. Rows that cost more bring as much in the next step.
 constexpr double kOthersWait = 1.2;

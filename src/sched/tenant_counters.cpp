@@ -8,9 +8,10 @@
 namespace chasqui {
 namespace {
 
-// More idle tenants than this are looked through, and those forgotten that have had no more than others. Where that
-// leaves more than half of them, all are: groups have names that clients choose.
-constexpr std::size_t kIdleMax = 1024;
+// Idle tenants are looked through when there are more than this. Beyond the second number all of them are forgotten,
+// also what they have had more than others: groups have names that clients choose.
+constexpr std::size_t kIdleMax = 64;
+constexpr std::size_t kIdleMost = 1024;
 
 }  // namespace
 
@@ -55,7 +56,7 @@ double TenantCounters::least_of_busy() const {
 void TenantCounters::forget_idle() {
   std::erase_if(table_,
                 [this](const auto& entry) { return entry.second.requests == 0 && entry.second.service <= floor_; });
-  if (table_.size() <= static_cast<std::size_t>(busy_) + kIdleMax / 2) return;
+  if (table_.size() <= static_cast<std::size_t>(busy_) + kIdleMost) return;
   std::erase_if(table_, [](const auto& entry) { return entry.second.requests == 0; });
 }
 

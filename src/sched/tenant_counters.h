@@ -1,7 +1,7 @@
 // Service that each tenant has received, in weighted tokens, so that who got least goes next (virtual token counters).
 // A tenant that comes back is lifted to the least served of those who stayed: time away earns no credit. Owned by the
-// Scheduler; pure. Tenants without work are forgotten, first those whose counter says nothing any more, so the table is
-// bounded: by the tenants with work and kIdleMax others.
+// Scheduler; pure. Tenants without work whose counter says nothing any more are forgotten, so the table is bounded by
+// the tenants with work plus those who left less than a busy period ago.
 #pragma once
 
 #include <cstdint>
