@@ -151,13 +151,17 @@ Result<Listeners> listeners_of(const ServeConfig& config) {
 }
 
 Result<void> check_listeners(const Listeners& listeners) {
-  const auto check = [](const std::vector<net::ListenAddress>& addresses, const std::string& flag) -> Result<void> {
+  net::ListeningCheck all;
+  const auto check = [&all](const std::vector<net::ListenAddress>& addresses, const std::string& flag) -> Result<void> {
     for (const net::ListenAddress& address : addresses) {
-      auto free = net::check_listening(address);
+      auto free = all.add(address);
       if (free) continue;
       Error error = free.error();
       if (error.code == ErrorCode::conflict && !address.is_unix()) {
-        error.message += " Another program listens there: stop it, or choose another port with " + flag;
+        error.message +=
+            " Another program listens there, or another flag names the same address: stop it, or choose "
+            "another port with " +
+            flag;
       }
       return error;
     }

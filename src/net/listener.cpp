@@ -199,13 +199,19 @@ Result<int> open_listening(const ListenAddress& address) {
   return address.is_unix() ? open_unix(address) : open_tcp(address);
 }
 
-Result<void> check_listening(const ListenAddress& address) {
+Result<void> ListeningCheck::add(const ListenAddress& address) {
   if (address.descriptor >= 0) return {};
   const Result<int> fd = open_listening(address);
   if (!fd) return fd.error();
-  ::close(*fd);
-  if (address.is_unix()) ::unlink(address.path.c_str());
+  open_.push_back({*fd, address.path});
   return {};
+}
+
+ListeningCheck::~ListeningCheck() {
+  for (const Open& open : open_) {
+    ::close(open.descriptor);
+    if (!open.path.empty()) ::unlink(open.path.c_str());
+  }
 }
 
 Result<Listener> Listener::open(EventLoop& loop, const ListenAddress& address) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -44,8 +45,24 @@ struct BoundAddress {
 // Binds and listens, without anybody who accepts: the descriptor, which is closed on exec.
 Result<int> open_listening(const ListenAddress& address);
 
-// Whether open_listening() would succeed now. Opens and closes; an inherited socket is not touched.
-Result<void> check_listening(const ListenAddress& address);
+// Whether a server could listen on all of several addresses now. Opens each and closes them at its end, so that one
+// that is given twice is found, too; an inherited socket is not touched.
+class ListeningCheck {
+ public:
+  ListeningCheck() = default;
+  ListeningCheck(const ListeningCheck&) = delete;
+  ListeningCheck& operator=(const ListeningCheck&) = delete;
+  ~ListeningCheck();
+
+  Result<void> add(const ListenAddress& address);
+
+ private:
+  struct Open {
+    int descriptor;
+    std::string path;  // of a Unix socket
+  };
+  std::vector<Open> open_;
+};
 
 class Listener {
  public:

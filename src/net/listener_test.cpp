@@ -16,6 +16,8 @@
 namespace chasqui::net {
 namespace {
 
+Result<void> check_listening(const ListenAddress& address) { return ListeningCheck().add(address); }
+
 class ListenerTest : public testing::Test {
  protected:
   ListenerTest() : loop_(metrics_) {
@@ -67,6 +69,26 @@ TEST_F(ListenerTest, ChecksWithoutStayingOpen) {
   EXPECT_TRUE(check_listening(local));
   EXPECT_FALSE(std::filesystem::exists(local.path));
   EXPECT_FALSE(check_listening(ListenAddress::unix_socket(path("missing/check.sock"))));
+}
+
+TEST_F(ListenerTest, FindsAnAddressThatIsGivenTwice) {
+  std::uint16_t port = 0;
+  {
+    auto open = Listener::open(loop_, ListenAddress::tcp("127.0.0.1", 0));
+    ASSERT_TRUE(open);
+    port = open->bound().port;
+  }
+  ListeningCheck check;
+  EXPECT_TRUE(check.add(ListenAddress::tcp("127.0.0.1", port)));
+  EXPECT_TRUE(check.add(ListenAddress::unix_socket(path("twice.sock"))));
+  EXPECT_TRUE(check.add(ListenAddress::tcp("127.0.0.1", 0)));
+  for (const ListenAddress& again :
+       {ListenAddress::tcp("127.0.0.1", port), ListenAddress::tcp("localhost", port),
+        ListenAddress::tcp("0.0.0.0", port), ListenAddress::unix_socket(path("twice.sock"))}) {
+    const auto refused = check.add(again);
+    ASSERT_FALSE(refused) << again.host << again.path;
+    EXPECT_EQ(refused.error().code, ErrorCode::conflict);
+  }
 }
 
 TEST_F(ListenerTest, KnowsWhatOnlyThisMachineReaches) {

@@ -169,6 +169,13 @@ describe('flags of the admin listener and of agent checks', () => {
     assert.match(stderr, /--admin-listen/);
   });
 
+  it('are not given twice', async () => {
+    const own = path.join(folder, 'twice.sock');
+    const { code, stderr } = await run(['serve', ...sim, '--port', '0', '--unix-socket', own, '--admin-listen', own]);
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, new RegExp(own));
+  });
+
   it('are given by variables as well', async (t) => {
     const server = await start(t, [...sim, '--port', '0'], { CHASQUI_ADMIN_LISTEN: '127.0.0.1:0', CHASQUI_AGENT_CHECK: '127.0.0.1:0' });
     assert.equal((await askAdmin(printed(server, 'operators'), 'GET', '/ready')).status, 200);
