@@ -34,6 +34,7 @@ bool read_rows(const json::object& object, std::string_view name, std::vector<Ro
 SequenceRow read_sequence(const json::object& object) {
   SequenceRow row;
   row.id = number_of<std::int64_t>(object, "id");
+  row.model = text_at(object, "model");
   row.tenant = text_at(object, "tenant");
   row.service_class = text_at(object, "class");
   row.state = text_at(object, "state");
@@ -51,6 +52,11 @@ TenantRow read_tenant(const json::object& object) {
           number_of<std::int64_t>(object, "waiting"), number_of<std::int64_t>(object, "generated_tokens")};
 }
 
+ModelRow read_model(const json::object& object) {
+  return {text_at(object, "model"), number_of<std::int64_t>(object, "running"),
+          number_of<std::int64_t>(object, "waiting")};
+}
+
 }  // namespace
 
 std::optional<SequenceSample> SequenceSample::parse(std::string_view text) {
@@ -60,19 +66,30 @@ std::optional<SequenceSample> SequenceSample::parse(std::string_view text) {
   SequenceSample sample;
   sample.total = number_of<std::int64_t>(value.get_object(), "total");
   const bool good = read_rows(value.get_object(), "sequences", sample.sequences, read_sequence) &&
-                    read_rows(value.get_object(), "tenants", sample.tenants, read_tenant);
+                    read_rows(value.get_object(), "tenants", sample.tenants, read_tenant) &&
+                    read_rows(value.get_object(), "models", sample.models, read_model);
   return good ? std::optional(std::move(sample)) : std::nullopt;
 }
 
 std::int64_t SequenceSample::grown(const SequenceSample& before, const SequenceRow& row) const {
-  const auto old = std::ranges::find(before.sequences, row.id, &SequenceRow::id);
+  const auto old = std::ranges::find_if(
+      before.sequences, [&](const SequenceRow& each) { return each.id == row.id && each.model == row.model; });
   return row.generated - (old != before.sequences.end() ? std::min(old->generated, row.generated) : 0);
 }
 
 std::int64_t SequenceSample::grown(const SequenceSample& before, const TenantRow& row) const {
+  return grown(before, &SequenceRow::tenant, row.tenant);
+}
+
+std::int64_t SequenceSample::grown(const SequenceSample& before, const ModelRow& row) const {
+  return grown(before, &SequenceRow::model, row.model);
+}
+
+std::int64_t SequenceSample::grown(const SequenceSample& before, const std::string SequenceRow::*of,
+                                   const std::string& name) const {
   std::int64_t all = 0;
   for (const SequenceRow& each : sequences) {
-    if (each.tenant == row.tenant) all += grown(before, each);
+    if (each.*of == name) all += grown(before, each);
   }
   return all;
 }

@@ -10,7 +10,8 @@
 namespace chasqui::cli {
 
 struct SequenceRow {
-  std::int64_t id = 0;
+  std::int64_t id = 0;  // of its model
+  std::string model;
   std::string tenant;                                                      // empty: the anonymous tenant
   std::string service_class;                                               // interactive, standard, background
   std::string state;                                                       // waiting, reading, writing
@@ -23,17 +24,27 @@ struct TenantRow {
   std::int64_t running = 0, waiting = 0, generated = 0;
 };
 
+struct ModelRow {
+  std::string model;
+  std::int64_t running = 0, waiting = 0;
+};
+
 struct SequenceSample {
   std::int64_t total = 0;              // also of those that are not listed
   std::vector<SequenceRow> sequences;  // those that run first
   std::vector<TenantRow> tenants;
+  std::vector<ModelRow> models;  // those with sequences
 
   // Nothing when the text is no such list.
   static std::optional<SequenceSample> parse(std::string_view text);
 
-  // Tokens that a sequence, or all that are listed of a tenant, have got since `before`.
+  // Tokens that a sequence, or all that are listed of a tenant or of a model, have got since `before`.
   std::int64_t grown(const SequenceSample& before, const SequenceRow& row) const;
   std::int64_t grown(const SequenceSample& before, const TenantRow& row) const;
+  std::int64_t grown(const SequenceSample& before, const ModelRow& row) const;
+
+ private:
+  std::int64_t grown(const SequenceSample& before, const std::string SequenceRow::*of, const std::string& name) const;
 };
 
 }  // namespace chasqui::cli

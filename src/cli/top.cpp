@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/http_client.h"
+#include "cli/json_parts.h"
 #include "cli/top_view.h"
 
 namespace chasqui::cli {
@@ -40,6 +41,7 @@ class Watcher {
   const RealClock clock_;
   TopView view_;
   TimePoint last_{};
+  std::size_t models_ = 0;  // that the server lists
 };
 
 Result<std::string> Watcher::get(const std::string& path) {
@@ -55,15 +57,14 @@ Result<std::string> Watcher::get(const std::string& path) {
 // `keys`: they work.
 void Watcher::describe(bool keys) {
   std::string title = "chasqui top  " + options_.url;
-  if (keys) title = "chasqui top  o t s q: overview, tenants, sequences, quit  " + options_.url;
+  if (keys) title = "chasqui top  o m t s q: overview, models, tenants, sequences, quit  " + options_.url;
   boost::system::error_code error;
   const auto body = get("/props");
   const boost::json::value props = body ? boost::json::parse(*body, error) : boost::json::value();
   if (body && !error && props.is_object()) {
-    for (const char* name : {"model_alias", "build_info"}) {
-      const boost::json::value* value = props.get_object().if_contains(name);
-      if (value != nullptr && value->is_string()) title += "  " + std::string(value->get_string().c_str());
-    }
+    const std::string models = models_ > 1 ? std::to_string(models_) + " models" : "";
+    title += "  " + (models.empty() ? text_at(props.get_object(), "model_alias") : models);
+    title += "  " + text_at(props.get_object(), "build_info");
   }
   view_.describe(title);
 }
@@ -85,6 +86,10 @@ Result<void> Watcher::look() {
   view_.add(std::move(sample), since);
   const auto list = get("/debug/sequences");
   view_.show(list ? SequenceSample::parse(*list) : std::nullopt, list ? "" : list.error().message, since);
+  const auto models = get("/v1/models");
+  auto lines = models ? served_lines(*models, true) : Result<std::vector<ServedLine>>(models.error());
+  models_ = lines ? lines->size() : 0;
+  view_.show_models(lines ? std::move(*lines) : std::vector<ServedLine>());
   view_.complain("");
   last_ = now;
   return {};
@@ -102,9 +107,10 @@ Watcher::Wait Watcher::wait_until(TimePoint when) {
     char key = 0;
     if (::read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q') return Wait::leave;
     if (key == 'o') view_.focus(TopFocus::overview);
+    if (key == 'm') view_.focus(TopFocus::models);
     if (key == 't') view_.focus(TopFocus::tenants);
     if (key == 's') view_.focus(TopFocus::sequences);
-    if (key == 'o' || key == 't' || key == 's') return Wait::changed;
+    if (key == 'o' || key == 'm' || key == 't' || key == 's') return Wait::changed;
   }
 }
 

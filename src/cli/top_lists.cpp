@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/machine.h"
 #include "cli/terminal.h"
 
 namespace chasqui::cli {
 namespace {
 
 constexpr std::size_t kTenantColumns = 16;  // a key without a name is known by its hash, which is longer
+constexpr std::size_t kModelColumns = 26;
+constexpr std::size_t kStateColumns = 12;  // a reason for a failure is for `chasqui ps`
 
 template <class... Values>
 std::string print(const char* format, Values... values) {
@@ -17,8 +20,16 @@ std::string print(const char* format, Values... values) {
   return text;
 }
 
+// At a whole character.
+std::string cut(std::string text, std::size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
+  text.resize(most);
+  return text;
+}
+
 std::string shown_tenant(const std::string& tenant) {
-  return tenant.empty() ? "-" : harmless(tenant).substr(0, kTenantColumns);
+  return tenant.empty() ? "-" : cut(harmless(tenant), kTenantColumns);
 }
 
 double rate(std::int64_t grown, bool known, double seconds) {
@@ -40,6 +51,23 @@ void cut_to(std::vector<std::string>& lines, std::size_t all, std::size_t most) 
 
 }  // namespace
 
+std::vector<std::string> model_lines(const std::vector<ServedLine>& models, const SequenceSample& now,
+                                     const std::optional<SequenceSample>& before, double seconds, std::size_t most) {
+  std::vector<std::string> lines{
+      print("%-28s %-12s %8s %8s %10s %9s", "model", "state", "running", "waiting", "tokens/s", "memory")};
+  for (const ServedLine& model : models) {
+    const auto found = std::ranges::find(now.models, model.name, &ModelRow::model);
+    const ModelRow row = found != now.models.end() ? *found : ModelRow{model.name};
+    const std::int64_t grown = before ? now.grown(*before, row) : 0;
+    lines.push_back(print("  %-26s %-12s %8lld %8lld %10.1f %9s", cut(harmless(model.name), kModelColumns).c_str(),
+                          cut(harmless(model.state), kStateColumns).c_str(), static_cast<long long>(row.running),
+                          static_cast<long long>(row.waiting), rate(grown, before.has_value(), seconds),
+                          model.bytes > 0 ? bytes_in_words(model.bytes).c_str() : ""));
+  }
+  cut_to(lines, models.size(), most);
+  return lines;
+}
+
 std::vector<std::string> tenant_lines(const SequenceSample& now, const std::optional<SequenceSample>& before,
                                       double seconds, std::size_t most) {
   std::vector<TenantRow> rows = now.tenants;
@@ -58,9 +86,12 @@ std::vector<std::string> tenant_lines(const SequenceSample& now, const std::opti
 
 std::vector<std::string> sequence_lines(const SequenceSample& now, const std::optional<SequenceSample>& before,
                                         double seconds, std::size_t most) {
+  const auto other = [&](const SequenceRow& row) { return row.model != now.sequences.front().model; };
+  const bool several = std::ranges::any_of(now.sequences, other);
   // What changes while one watches comes within 80 columns.
   std::vector<std::string> lines{print("%-10s %-16s %-11s %-7s %8s %13s %8s %15s %7s", "sequence", "tenant", "class",
                                        "state", "tokens/s", "answer", "age", "prompt read", "cached")};
+  if (several) lines[0] += "  model";
   for (const SequenceRow& row : now.sequences) {
     const std::int64_t grown = before ? now.grown(*before, row) : 0;
     const std::string read = print("%lld/%lld", static_cast<long long>(row.read), static_cast<long long>(row.prompt));
@@ -70,6 +101,7 @@ std::vector<std::string> sequence_lines(const SequenceSample& now, const std::op
                           shown_tenant(row.tenant).c_str(), harmless(row.service_class).c_str(),
                           harmless(row.state).c_str(), rate(grown, before.has_value(), seconds), said.c_str(),
                           age(row.age_ms).c_str(), read.c_str(), static_cast<long long>(row.cached)));
+    if (several) lines.back() += "  " + harmless(row.model);
   }
   cut_to(lines, static_cast<std::size_t>(now.total), most);
   return lines;

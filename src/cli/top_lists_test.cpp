@@ -1,5 +1,7 @@
 #include "cli/top_lists.h"
 
+#include <regex>
+
 #include <gtest/gtest.h>
 
 namespace chasqui::cli {
@@ -38,6 +40,31 @@ TEST(TopLists, ShowTheRateWithinEightyColumns) {
   for (const char* head : {"tokens/s", "answer", "age"})
     EXPECT_NE(lines[0].substr(0, 80).find(head), std::string::npos);
   EXPECT_NE(lines[1].substr(0, 80).find("5.0"), std::string::npos) << lines[1];
+}
+
+TEST(TopLists, SayWhatEachModelDoes) {
+  SequenceSample before = sample_of(3, 30);
+  SequenceSample now = sample_of(3, 40);
+  for (SequenceSample* sample : {&before, &now}) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      sample->sequences[i].id = 1;  // each model counts for itself
+      sample->sequences[i].model = std::string(1, static_cast<char>('a' + i));
+    }
+    sample->sequences[1].generated += 20;
+  }
+  now.sequences[1].generated = 90;
+  now.models = {{"a", 1, 0}, {"b", 1, 4}};
+  const std::vector<ServedLine> models = {
+      {"a", "loaded", 3'000'000'000, "never"}, {"b", "loading 40 %", 0, ""}, {"idle", "unloaded", 0, ""}};
+  const auto lines = model_lines(models, now, before, 2, 10);
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_TRUE(std::regex_match(lines[1], std::regex(R"(  a +loaded +1 +0 +5\.0 +\S+ \S+)"))) << lines[1];
+  EXPECT_TRUE(std::regex_match(lines[2], std::regex(R"(  b +loading 40 % +1 +4 +20\.0 +)"))) << lines[2];
+  EXPECT_TRUE(std::regex_match(lines[3], std::regex(R"(  idle +unloaded +0 +0 +0\.0 +)"))) << lines[3];
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 80U) << line;
+  const auto sequences = sequence_lines(now, before, 2, 10);
+  EXPECT_TRUE(sequences[0].ends_with("  model")) << sequences[0];
+  EXPECT_TRUE(sequences[2].ends_with("  b")) << sequences[2];
 }
 
 TEST(TopLists, PutTheTenantWithMostFirst) {

@@ -15,7 +15,8 @@ namespace {
 constexpr const char* kTokens = "chasqui_generation_tokens_total";
 constexpr const char* kFirst = "chasqui_time_to_first_token_seconds";
 constexpr const char* kNext = "chasqui_inter_token_seconds";
-constexpr std::size_t kTenantsShown = 5;  // in the overview
+constexpr std::size_t kModelsShown = 5;  // in the overview
+constexpr std::size_t kTenantsShown = 5;
 
 [[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...) {
   char text[512];
@@ -97,11 +98,17 @@ void TopView::append_lists(std::vector<std::string>& lines, std::size_t rows) co
     std::ranges::move(list, std::back_inserter(lines));
   };
   const bool overview = focus_ == TopFocus::overview;
-  if (focus_ != TopFocus::sequences && left() > 0 && !sequences_->tenants.empty()) {
+  const auto shows = [&](TopFocus list) { return (overview || focus_ == list) && left() > 0; };
+  // One model is in the title.
+  if (shows(TopFocus::models) && models_.size() > (overview ? 1 : 0)) {
+    const std::size_t most = overview ? std::min(left(), kModelsShown) : left();
+    append(model_lines(models_, *sequences_, sequences_before_, sequence_seconds_, most));
+  }
+  if (shows(TopFocus::tenants) && !sequences_->tenants.empty()) {
     const std::size_t most = overview ? std::min(left(), kTenantsShown) : left();
     append(tenant_lines(*sequences_, sequences_before_, sequence_seconds_, most));
   }
-  if (focus_ != TopFocus::tenants && left() > 0 && !sequences_->sequences.empty()) {
+  if (shows(TopFocus::sequences) && !sequences_->sequences.empty()) {
     append(sequence_lines(*sequences_, sequences_before_, sequence_seconds_, left()));
   }
 }

@@ -5,10 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/metrics_sample.h"
 #include "cli/sequence_sample.h"
+#include "cli/served_list.h"
 #include "cli/terminal.h"
 
 namespace chasqui::cli {
@@ -16,8 +18,8 @@ namespace chasqui::cli {
 // Values from left to right, ▁ to █; a blank where there is none. Of the last `width`.
 std::string sparkline(const std::deque<std::optional<double>>& values, std::size_t width);
 
-// What the lists have room for: both a part, or one of them all.
-enum class TopFocus { overview, tenants, sequences };
+// What the lists have room for: each a part, or one of them all.
+enum class TopFocus { overview, models, tenants, sequences };
 
 class TopView {
  public:
@@ -27,6 +29,8 @@ class TopView {
   void add(MetricsSample sample, double seconds);
   // The sequences that run and wait; nothing, and why, where the server does not say.
   void show(std::optional<SequenceSample> sequences, std::string why_not, double seconds);
+  // The models of the server; none where it does not say.
+  void show_models(std::vector<ServedLine> models) { models_ = std::move(models); }
   void focus(TopFocus focus) { focus_ = focus; }
   // What to say instead of new figures; empty: all is well.
   void complain(std::string fault) { fault_ = std::move(fault); }
@@ -54,6 +58,7 @@ class TopView {
   std::optional<SequenceSample> sequences_before_, sequences_;
   double sequence_seconds_ = 1;
   std::string why_no_sequences_;
+  std::vector<ServedLine> models_;
   TopFocus focus_ = TopFocus::overview;
   History tokens_, first_, next_;
 };

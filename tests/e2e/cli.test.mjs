@@ -531,6 +531,29 @@ describe('chasqui top', async () => {
     await terminal.shows(/ended 0/);
   });
 
+  it('lists the models of a server with several, and the sequences of all', inTerminal, async (t) => {
+    const server = await start(t, [...sim, '-m', 'left.gguf', '-m', 'right.gguf']);
+    const leaves = new AbortController();
+    const ask = (model) => fetch(`${server.url}/v1/completions`, {
+      method: 'POST', signal: leaves.signal,
+      body: JSON.stringify({ model, prompt: 'Tell me a long story', max_tokens: 3000, ignore_eos: true }),
+    }).catch(() => {});
+    const terminal = new Terminal(t, ['top', '-i', '0.2', '--url', server.url], { columns: 120 });
+    const asked = [ask('right'), ask('right'), ask('left')];
+    await terminal.shows(/^chasqui top.* 2 models/);
+    await terminal.shows(/^model +state +running +waiting +tokens\/s +memory\n +left +loaded +1 +0 +[1-9].*\n +right +loaded +2 +0 +[1-9]/m);
+    await terminal.shows(/^sequence.* model\n(.* left\n)(.* right\n){2}/m);
+    terminal.press('m');
+    await terminal.shows(/^chasqui top[^\n]*\nrunning[^\n]*\n\nmodel[^\n]*\n +left[^\n]*\n +right[^\n]*\s*$/);
+    const count = async (query) => (await (await fetch(`${server.url}/debug/sequences${query}`)).json()).total;
+    assert.deepEqual([await count(''), await count('?model=left'), await count('?model=right')], [3, 1, 2]);
+    assert.equal((await fetch(`${server.url}/debug/sequences?model=middle`)).status, 404);
+    leaves.abort();
+    await Promise.all(asked);
+    terminal.press('q');
+    await terminal.shows(/ended 0/);
+  });
+
   it('goes on when the server has come back', inTerminal, async (t) => {
     const socket = path.join(folder, 'back.sock');
     const first = await start(t, [...demo, '--unix-socket', socket]);
