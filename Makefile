@@ -54,8 +54,8 @@ asan: build/asan/build.ninja  ## unit tests under AddressSanitizer and Undefined
 	cmake --build build/asan --target all --target test-models
 	$(UNIT_TESTS) build/asan
 
-asan-binary: build/asan/build.ninja  ## the server under AddressSanitizer, build/asan/bin/chasqui
-	cmake --build build/asan --target chasqui
+asan-binary: build/asan/build.ninja  ## the server and mkmodel under AddressSanitizer, build/asan/bin
+	cmake --build build/asan --target chasqui mkmodel
 
 # ThreadSanitizer of g++ 12 needs its shadow addresses free, which many random bits of mmap do not leave.
 FEW_RANDOM_BITS = $$(setarch -R true 2> /dev/null && echo setarch -R)
