@@ -19,8 +19,8 @@ CLI::Option* add_waits(CLI::App& app, ServeConfig& config) {
               config.queue_wait[c] = from_seconds(waits.size() == 1 ? waits[0] : waits[c]);
             }
           },
-          "longest forecast wait for a first token, for all classes or for each; a request over it is refused; 0: none "
-          "is")
+          "longest forecast wait for a first token, for all classes or for each; a request over it is refused, a new "
+          "one over two thirds of it; 0: none is")
       ->delimiter(',')
       ->expected(1, static_cast<int>(kServiceClasses))
       ->check(CLI::Range(0.0, 86400.0))
@@ -115,7 +115,7 @@ void add_scheduling_options(CLI::App& app, ServeConfig& config) {
   app.add_option_function<std::int64_t>(
          "--prefill-step", [&config](std::int64_t ms) { config.targets.prefill_step = milliseconds(ms); },
          "longest step that only prefills prompts, though never less than four passes over the weights; 0: as the "
-         "streams beside it allow, or a whole batch where there are none")
+         "streams beside it allow, or a whole micro-batch (512 rows) where there are none")
       ->envname("CHASQUI_PREFILL_STEP")
       ->check(CLI::Range(0, 60'000))
       ->type_name("MS")

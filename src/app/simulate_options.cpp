@@ -136,7 +136,7 @@ void add_target_options(CLI::App& app, SchedulerConfig& scheduler) {
   add_text(
       app, "--itl-target", "MS,MS,MS", "from token to token beside prompts (100,150,1000)",
       [&targets](const std::string& text) { read_targets(text, "--itl-target", targets, &ClassTarget::next_token); });
-  add_text(app, "--prefill-step", "MS", "longest step that only reads prompts; 0: as long as streams allow",
+  add_text(app, "--prefill-step", "MS", "longest step that only prefills prompts; 0: as long as streams allow",
            [&targets](const std::string& text) {
              targets.prefill_step = from_milliseconds(parse_number(text, "--prefill-step", 0));
            });
