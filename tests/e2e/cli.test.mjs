@@ -454,6 +454,8 @@ describe('chasqui completion', async () => {
 });
 
 describe('chasqui top', async () => {
+  const slow = ['--sim-step', '20'];  // an answer is there for as long as one looks
+
   it('prints one picture of a server', async (t) => {
     const server = await start(t, demo);
     const { code, stdout } = await run(['top', '--once', '-i', '0.1', '--url', server.url]);
@@ -506,16 +508,17 @@ describe('chasqui top', async () => {
 
   it('lists tenants and sequences', inTerminal, async (t) => {
     const keys = file('top-keys', 'k-alice name=alice\nk-bob name=bob class=background\nk-root name=root admin=yes\n');
-    const server = await start(t, [...sim, '-np', '2', '--api-key-file', keys]);
+    const server = await start(t, [...sim, ...slow, '-np', '2', '--api-key-file', keys]);
     server.key = 'k-root';
+    const leaves = new AbortController();
     const ask = (key) => fetch(`${server.url}/v1/completions`, {
-      method: 'POST', headers: { authorization: `Bearer ${key}` },
-      body: JSON.stringify({ prompt: 'Tell me a long story', max_tokens: 1500, ignore_eos: true }),
-    }).then((response) => response.json());
+      method: 'POST', headers: { authorization: `Bearer ${key}` }, signal: leaves.signal,
+      body: JSON.stringify({ prompt: 'Tell me a long story', max_tokens: 3000, ignore_eos: true }),
+    }).catch(() => {});
     const terminal = new Terminal(t, ['top', '-i', '0.2', '--url', server.url, '--api-key', 'k-root'], { columns: 120 });
     const asked = [ask('k-alice'), ask('k-alice'), ask('k-bob')];
     await terminal.shows(/^tenant +running +waiting +tokens\/s\n +alice +2 +0 +[1-9][\d.]*\n +bob +0 +1 /m);
-    await terminal.shows(/alice +standard +writing +[1-9][\d.]* +\d+\/1500 +[\d.]+ s +(\d+)\/\1 +\d+/);
+    await terminal.shows(/alice +standard +writing +[1-9][\d.]* +\d+\/3000 +[\d.]+ s +(\d+)\/\1 +\d+/);
     await terminal.shows(/bob +background +waiting +0\.0 +0\/\d+ .* 0\/\d+/);
     terminal.press('t');
     await terminal.shows(/^chasqui top[^\n]*\nrunning[^\n]*\n\ntenant[^\n]*\n +alice[^\n]*\n +bob[^\n]*\s*$/);
@@ -525,6 +528,7 @@ describe('chasqui top', async () => {
     await terminal.shows(/ITL p50/);
     const stranger = await fetch(`${server.url}/debug/sequences`, { headers: { authorization: 'Bearer k-alice' } });
     assert.equal(stranger.status, 403);
+    leaves.abort();
     await Promise.all(asked);
     await terminal.shows(/running 0/);
     terminal.press('q');
@@ -532,7 +536,7 @@ describe('chasqui top', async () => {
   });
 
   it('lists the models of a server with several, and the sequences of all', inTerminal, async (t) => {
-    const server = await start(t, [...sim, '-m', 'left.gguf', '-m', 'right.gguf']);
+    const server = await start(t, [...sim, ...slow, '-m', 'left.gguf', '-m', 'right.gguf']);
     const leaves = new AbortController();
     const ask = (model) => fetch(`${server.url}/v1/completions`, {
       method: 'POST', signal: leaves.signal,
