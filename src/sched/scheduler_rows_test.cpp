@@ -116,8 +116,28 @@ TEST(SchedulerRows, WithNoStreamAPromptIsReadInWholeMicroBatchesThatAnArrivalCut
   EXPECT_EQ(worker.batch.cut_by, static_cast<int>(kStandard)) << "two seconds are much of 5, and more of 1";
   ASSERT_TRUE(worker.step(DecodeStatus::aborted));
   ASSERT_TRUE(worker.step());
-  EXPECT_EQ(worker.batch.cut_by, Batch::kUncut) << "much was lost just now";
-  EXPECT_LE(worker.result.compute, milliseconds(250) * 9 / 8) << "so arrivals wait for the end of a short step";
+  EXPECT_EQ(worker.batch.cut_by, Batch::kUncut) << "more arrivals may come";
+  EXPECT_LE(worker.result.compute, milliseconds(250) * 9 / 8) << "so they wait for the end of a short step";
+  worker.run_to_end();
+  worker.add(3, {.prompt = 2500, .max_tokens = 1});
+  ASSERT_TRUE(worker.step());
+  EXPECT_EQ(worker.batch.cut_by, static_cast<int>(kStandard)) << "the server was idle in between";
+  worker.run_to_end();
+}
+
+TEST(SchedulerRows, AStepWhoseClientHasLeftWasCutByNoArrival) {
+  FakeWorker worker(streams(3, 2048, 3000));
+  worker.row_cost = microseconds(400);
+  worker.add(1, {.prompt = 64, .max_tokens = 5});
+  worker.run_to_end();
+  worker.add(2, {.prompt = 2500, .max_tokens = 1});
+  ASSERT_TRUE(worker.step(DecodeStatus::aborted));
+  EXPECT_EQ(worker.batch.cut_by, Batch::kUncut) << "an arrival can wait for its end";
+  worker.row_cost = milliseconds(4);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(worker.step());
+    EXPECT_EQ(worker.parts, (Parts{{2, 512}}));
+  }
   worker.run_to_end();
 }
 

@@ -17,7 +17,9 @@ namespace {
 // wait for it. A stream that is not interactive waits for as many passes for each prompt, as far as that makes rows
 // cheaper.
 constexpr double kDecodeStepsPerToken = 3;
-// Beside nothing but prompts: a step that cannot be cut takes so long, or twice kPasses. Arrivals wait for its end.
+// Beside nothing but prompts: a step that cannot be cut, or that follows one that was, takes so long, or twice kPasses.
+// Arrivals wait for its end. What a cut step has computed is lost: an allowance for more cuts (an eighth of the time
+// of prefill) made interactive requests and prompts slower in every load that was simulated.
 constexpr Duration kUncutStep = milliseconds(250);
 // One in so many prefill steps belongs to the prompt that has waited longest for rows.
 constexpr std::uint64_t kTurnEvery = 3;
@@ -34,7 +36,7 @@ void StepPlan::plan(const RunningSequences& running, const Urgency& urgency, con
   survey(running, batch.adapters);
   outputs_max_ = std::max(1, speculation.outputs_max());
   const bool alone =
-      running.size() == 1 && cuts_steps_ && targets_.prefill_step == Duration::zero() && !cut_.cut_before();
+      running.size() == 1 && cuts_steps_ && targets_.prefill_step == Duration::zero() && !cut_before_;
   fixed_ = alone || (batch.adapters != nullptr && batch.adapters->alone != 0);
   size_ = {};
   passes_ = 1;
@@ -258,8 +260,7 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
   Duration time = fixed_ ? kUnlimited : prefill_time(times, now);
   bool may_be_cut = false;
   if (time == kUnlimited) {
-    const StepSize whole = StepSize{}.with(std::min({first.left_in_piece(), rows_max_, kMicroBatch}), first.computed());
-    may_be_cut = cuts_steps_ && cut_.affords(times.predict(Batch::Kind::prefill, whole));
+    may_be_cut = cuts_steps_ && !cut_before_;
     if (!may_be_cut && !fixed_) time = std::max(kUncutStep, 2 * kPasses * times.pass());
   }
   chunks_.assign(1, {&first, chunk_of(first, times, time)});

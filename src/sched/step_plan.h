@@ -7,7 +7,7 @@
 //     is waiting for. What a stream can wait grows with what a pass over the weights costs, so that a chunk never gets
 //     so small that its rows cost much more than they have to; how far it exceeds the target is Batch::stretch.
 //   - With no stream decoding, a prompt is prefilled in whole micro-batches. An urgent arrival may cut such a step
-//     (StepCut); where that has cost too much of late, steps are short instead. One that is alone is prefilled in whole
+//     once; from then until the server is idle, steps are short instead. One that is alone is prefilled in whole
 //     micro-batches whatever was measured, so that it is answered with the same bytes each time (where steps can be
 //     cut); and so are deterministic requests, each in batches of its own.
 //   - After each decode step the most urgent prompt gets rows; where the policy takes turns, one prefill step in three
@@ -38,7 +38,6 @@
 #include "core/batch.h"
 #include "core/sequence.h"
 #include "sched/speculation.h"
-#include "sched/step_cut.h"
 #include "sched/step_time.h"
 #include "sched/targets.h"
 #include "sched/urgency.h"
@@ -90,10 +89,13 @@ class StepPlan {
   bool turns() const { return turns_; }
   // It was computed in one pass, so its time says what such a step takes.
   bool one_pass() const { return passes_ == 1; }
-  // What became of the batch that was planned last.
-  void ended(const Batch& batch, const BatchResult& result) { cut_.ended(batch, result); }
-  // Nothing runs and nothing waits: what cuts have cost before says nothing of what comes.
-  void rests() { cut_ = {}; }
+  // What became of the batch that was planned last. A step whose restore has failed was not cut.
+  void ended(const Batch& batch, const BatchResult& result) {
+    const bool aborted = result.status == DecodeStatus::aborted && result.not_restored.empty();
+    cut_before_ |= aborted && batch.cut_by != Batch::kUncut;
+  }
+  // Nothing runs and nothing waits: that a step was cut before says nothing of what comes.
+  void rests() { cut_before_ = false; }
 
  private:
   using Chunk = std::pair<const Sequence*, TokenCount>;
@@ -136,7 +138,7 @@ class StepPlan {
   std::vector<std::uint64_t> prefilled_last_;
   std::uint64_t pads_considered_ = 0;
   std::uint64_t prefills_ = 1;
-  StepCut cut_;
+  bool cut_before_ = false;  // an arrival has cut a step since the server was idle: more of them may come
   StepSize size_;
   std::int32_t passes_ = 1;
 
