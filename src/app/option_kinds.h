@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <stdexcept>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -25,12 +26,22 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value, co
 }
 
 // A flag that turns `value` off, and so does its variable when it is set to 1. CLI11's own "!--flag" takes what the
-// variable says for the value itself, so that it would turn on what it names.
+// variable says for the value itself, so that it would turn on what it names. Its functions of flags throw at other
+// words, so these are refused before.
 inline CLI::Option* add_off_flag(CLI::App& app, const std::string& name, bool& value, const std::string& help) {
+  const auto check = [](const std::string& text) {
+    try {
+      (void)CLI::detail::to_flag_value(text);
+      return std::string();
+    } catch (const std::logic_error&) {  // both that it throws: of no number, and of a large one
+      return "must be true or false; got " + text;
+    }
+  };
   return app
       .add_flag_function(
           name, [&value](std::int64_t given) { value = given <= 0; }, help)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+      ->check(check);
 }
 
 // Seconds, stored as a Duration.

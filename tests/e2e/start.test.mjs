@@ -107,6 +107,18 @@ describe('the command line', async () => {
     });
   }
 
+  it('refuses words for flags that are neither true nor false, from variables as well', async () => {
+    for (const [args, env] of [
+      [['--no-mmap=perhaps'], {}],
+      [[], { LLAMA_ARG_NO_MMAP: 'perhaps' }],
+      [[], { LLAMA_ARG_NO_MMAP: '9'.repeat(30) }],
+    ]) {
+      const { code, stderr } = await run(['serve', ...sim, '--port', '0', ...args], env);
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, /--no-mmap: must be true or false; got (perhaps|9+)/);
+    }
+  });
+
   it('takes what llama-server takes, by variables as well, and flags win', async (t) => {
     const environment =
       { LLAMA_ARG_N_PARALLEL: '5', LLAMA_ARG_CTX_SIZE: '5000', LLAMA_ARG_PORT: '0', LLAMA_ARG_ALIAS: 'mine' };
