@@ -223,6 +223,24 @@ Result<void> read_command_name(const CLI::App& app, std::vector<std::string>& ar
                                (nearest.empty() ? "; `chasqui help` lists all" : did_you_mean(nearest)));
 }
 
+// The command that a line begins with, by whichever of its names; null: none.
+CLI::App* named_command(CLI::App& app, const std::vector<std::string>& arguments) {
+  for (CLI::App* command : app.get_subcommands({})) {
+    if (!arguments.empty() && command->check_name(arguments.front())) return command;
+  }
+  return nullptr;
+}
+
+// Prints help, the version, or a mistake with what its value came from if it was not typed. Returns the exit code.
+int explain(CLI::App& app, const CLI::ParseError& error, const ValueOrigins& origins) {
+  app.failure_message([&origins](const CLI::App* parsed, const CLI::Error& mistake) {
+    const std::string what = mistake.what();
+    const std::string said = CLI::FailureMessage::simple(parsed, mistake);
+    return what + origin_note(origins, option_in(what)) + said.substr(what.size());
+  });
+  return app.exit(error) == 0 ? 0 : 2;
+}
+
 // What was not expected of a command, with the flag that it resembles.
 std::string unexpected(const CLI::App& app) {
   const std::vector<CLI::App*> parsed = app.get_subcommands();
@@ -253,13 +271,13 @@ Result<ServeConfig> read_with(const ServeWords& words, const SectionArguments& m
   typed.insert(typed.begin() + 1, more.arguments.begin(), more.arguments.end());
   Commands seen;
   LlamaArguments known = from_llama_server(*configured(seen, typed), typed, &variable);
-  if (known.refusal) return invalid_field("", *known.refusal);
+  if (known.refusal) return invalid_field(option_in(*known.refusal), *known.refusal);
   known.arguments.insert(known.arguments.begin() + 1, words.from_file.begin(), words.from_file.end());
   std::reverse(known.arguments.begin(), known.arguments.end());
   try {
     seen.app.parse(known.arguments);
   } catch (const CLI::ParseError& error) {
-    return invalid_field("", error.what());
+    return invalid_field(option_in(error.what()), error.what());
   }
   ServeConfig out = seen.doctor->parsed() ? std::move(seen.doctor_config) : std::move(seen.config);
   out.llama = out.model.llama = std::move(known.options);
@@ -290,8 +308,14 @@ CommandLine read_command_line(int argc, const char* const* argv) {
     words.from_file.assign(settings.arguments.begin() + typed, settings.arguments.end());
   } else {
     settings.arguments = with_long_names(std::move(settings.arguments));
+    if (CLI::App* const other = named_command(first.app, settings.arguments)) {
+      auto read = read_settings(first.app, *other, settings.arguments);
+      if (read) settings = std::move(*read);
+    }
   }
   Commands seen;
+  const CLI::App* const command = named_command(seen.app, settings.arguments);
+  const ValueOrigins origins = command == nullptr ? ValueOrigins() : value_origins(*command, settings);
   std::vector<std::string> arguments = settings.arguments;
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
   try {
@@ -299,22 +323,24 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   } catch (const CLI::ExtrasError&) {
     return refused(unexpected(seen.app));
   } catch (const CLI::ParseError& error) {
-    const int code = seen.app.exit(error);
-    return {std::nullopt, code == 0 ? 0 : 2};
+    return {std::nullopt, explain(seen.app, error, origins)};
   }
   seen.config.notes = std::move(notes);
   for (ServeConfig* config : {&seen.config, &seen.doctor_config}) {
     config->llama = config->model.llama = llama;
+    config->origins = origins;
   }
   const auto more = [&words, &llama](const SectionArguments& section) -> Result<ServeConfig> {
     auto read = read_with(words, section);
     if (!read || read->llama->rpc_servers() == llama->rpc_servers()) return read;
     return invalid_field("--rpc", "--rpc adds devices for all models: it belongs on the command line");
   };
-  for (const auto& [command, config] :
+  for (const auto& [serve, config] :
        {std::pair(seen.serve, &seen.config), std::pair(seen.doctor, &seen.doctor_config)}) {
-    if (!command->parsed()) continue;
-    if (auto listed = list_models(*command, *config, more); !listed) return refused(listed.error().message);
+    if (!serve->parsed()) continue;
+    if (auto listed = list_models(*serve, *config, more); !listed) {
+      return refused(with_origin(listed.error(), origins).message);
+    }
   }
   for (ServeConfig& model : seen.config.models) model.command_line.assign(argv, argv + argc);
   return chosen(seen, settings);

@@ -13,6 +13,7 @@
 #include "app/media_options.h"
 #include "app/operation_options.h"
 #include "app/speculation_options.h"
+#include "app/value_origin.h"
 #include "app/web_options.h"
 #include "base/clock.h"
 #include "base/limits.h"
@@ -149,6 +150,7 @@ struct ServeConfig {
   std::vector<std::string> notes;  // … and those that have no effect here, for the log
 
   std::vector<std::string> command_line;  // as it was typed, the program first
+  ValueOrigins origins;                   // of what was not typed, for messages
 
   // Of the whole server's: one for each model, the first one answers requests that name none. What is of the server
   // alone counts in none of them.

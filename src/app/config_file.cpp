@@ -53,11 +53,12 @@ Result<std::vector<TomlItem>> read_file(const std::string& path, const CLI::App&
   for (TomlItem& item : *items) {
     const std::string name = option_name(item.key);
     const CLI::Option* option = command.get_option_no_throw("--" + name);
+    const std::string line = "line " + std::to_string(item.line) + ": ";
     if (option == nullptr || name == kFileOption || !is_setting(name)) {
-      return bad_file(path, "there is no setting \"" + item.key + "\"; chasqui config shows all of them");
+      return bad_file(path, line + "there is no setting \"" + item.key + "\"; chasqui config shows all of them");
     }
     if (!said.emplace(option, item.key).second) {
-      return bad_file(path, "\"" + item.key + "\" is said twice, also as \"" + said[option] + "\"");
+      return bad_file(path, line + "\"" + item.key + "\" is said twice, also as \"" + said[option] + "\"");
     }
     item.key = name;
   }
@@ -146,10 +147,13 @@ Result<Settings> read_settings(CLI::App& root, CLI::App& command, std::vector<st
     option->envname("");
   }
   std::reverse(arguments.begin(), arguments.end());
+  bool parsed = true;
   try {
     root.parse(arguments);
+  } catch (const CLI::ArgumentMismatch&) {
+    return out;  // an option without its value, behind which nothing was read; the next parser will say it
   } catch (const CLI::ParseError&) {
-    return out;  // help, or a mistake that the next parser will explain
+    parsed = false;  // help, or a mistake, unless a variable has one that the next parser finds before
   }
   for (const auto& [option, variable] : variables) {
     if (option->count() > 0) {
@@ -159,7 +163,7 @@ Result<Settings> read_settings(CLI::App& root, CLI::App& command, std::vector<st
     }
   }
   const CLI::Option* file = command.get_option_no_throw("--config");
-  if (file == nullptr) return out;
+  if (!parsed || file == nullptr) return out;
   out.file = file->count() > 0 ? file->results().front() : environment(variables[const_cast<CLI::Option*>(file)]);
   if (out.file.empty()) return out;
   auto items = read_file(out.file, command);
@@ -170,10 +174,25 @@ Result<Settings> read_settings(CLI::App& root, CLI::App& command, std::vector<st
     // value.
     if (item.values.empty() || out.origins.contains(name)) continue;
     out.origins[name] = Origin::file;
+    out.lines[name] = item.line;
     if (!is_repeated(name)) out.arguments.push_back(as_argument(item.key, item.values));
     for (const std::string& value : item.values) {
       if (is_repeated(name)) out.arguments.push_back(as_argument(item.key, {value}));
     }
+  }
+  return out;
+}
+
+ValueOrigins value_origins(const CLI::App& command, const Settings& settings) {
+  ValueOrigins out;
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string first = long_name(*option);
+    const auto found = settings.origins.find(first);
+    if (found == settings.origins.end() || found->second == Origin::flag) continue;
+    const bool of_file = found->second == Origin::file;
+    const std::string origin = of_file ? settings.file + ", line " + std::to_string(settings.lines.at(first))
+                                       : "from " + option->get_envname();
+    for (const std::string& name : option->get_lnames()) out["--" + name] = origin;
   }
   return out;
 }

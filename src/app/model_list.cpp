@@ -57,7 +57,21 @@ class SectionReader {
  public:
   explicit SectionReader(const CLI::App& serve) : serve_(serve) {}
 
-  Result<void> add(const std::string& key, const std::string& value) {
+  Result<void> add(const PresetItem& item) {
+    auto added = add(item.key, item.value, item.line);
+    if (added || item.line == 0) return added;
+    Error error = added.error();
+    error.message += " (line " + std::to_string(item.line) + ")";
+    return error;
+  }
+
+  SectionArguments take() {
+    for (const auto& [flag, words] : said_) out_.arguments.insert(out_.arguments.end(), words.begin(), words.end());
+    return std::move(out_);
+  }
+
+ private:
+  Result<void> add(const std::string& key, const std::string& value, int line) {
     if (has(kPresetKeys, key)) {
       out_.notes.push_back(key + " has no effect: models have no process of their own, and caches are not listed");
       return {};
@@ -74,6 +88,7 @@ class SectionReader {
       out_.notes.push_back(key + " has no effect: it is of the whole server");
       return {};
     }
+    out_.lines[flag->flag] = line;
     if (flag->values > 0) return put(flag->flag, {flag->flag, value});
     const auto on = truth(value);
     if (!on) return invalid_field(key, key + " must be true or false");
@@ -83,12 +98,6 @@ class SectionReader {
     return put(flag->flag, off ? std::vector<std::string>{off->flag} : std::vector<std::string>());
   }
 
-  SectionArguments take() {
-    for (const auto& [flag, words] : said_) out_.arguments.insert(out_.arguments.end(), words.begin(), words.end());
-    return std::move(out_);
-  }
-
- private:
   Result<void> put(const std::string& flag, std::vector<std::string> words) {
     const std::string name = without_no(flag);
     std::erase_if(said_, [&name](const auto& earlier) { return earlier.first == name; });
@@ -180,13 +189,33 @@ Error bad_preset(const ServeConfig& config, const std::string& why) {
   return invalid_field("--models-preset", "--models-preset " + config.models_preset + ": " + why);
 }
 
+// Where the values of a section's flags came from.
+ValueOrigins origins_of(const ServeConfig& config, const SectionArguments& section) {
+  ValueOrigins out;
+  for (const auto& [flag, line] : section.lines) out[flag] = config.models_preset + ", line " + std::to_string(line);
+  return out;
+}
+
+// Those of the server's, and the section's where the flag was not typed.
+ValueOrigins joined_origins(const CLI::App& serve, const ServeConfig& config, const ValueOrigins& of_section) {
+  ValueOrigins out = config.origins;
+  for (const auto& [flag, origin] : of_section) {
+    const CLI::Option* const option = serve.get_option_no_throw(flag);
+    const bool typed = option != nullptr && option->count() > 0 && !config.origins.contains(flag);
+    if (!typed) out[flag] = origin;
+  }
+  return out;
+}
+
 Result<ServeConfig> read_section(const CLI::App& serve, ServeConfig& config, const Preset& preset,
                                  const PresetSection& section, const ReadWith& read_with) {
   auto arguments = section_arguments(serve, preset.all, section);
   if (!arguments) return arguments.error();
   for (const std::string& note : arguments->notes) config.notes.push_back("[" + section.name + "] " + note);
+  const ValueOrigins origins = origins_of(config, *arguments);
   auto model = read_with(*arguments);
-  if (!model) return model.error();
+  if (!model) return with_origin(model.error(), origins);
+  model->origins = joined_origins(serve, config, origins);
   if (!model->model_files.empty()) model->model_path = model->model_files.back();
   if (model->model_files.empty() && !model->hf_repos.empty()) model->hf_repo = model->hf_repos.back();
   model->name = section.name;
@@ -261,8 +290,8 @@ Result<SectionArguments> section_arguments(const CLI::App& serve, const PresetSe
                                            const PresetSection& section) {
   SectionReader out(serve);
   for (const PresetSection* const part : {&all, &section}) {
-    for (const auto& [key, value] : part->items) {
-      if (auto added = out.add(key, value); !added) return added.error();
+    for (const PresetItem& item : part->items) {
+      if (auto added = out.add(item); !added) return added.error();
     }
   }
   return out.take();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,14 +17,17 @@ namespace chasqui {
 struct SectionArguments {
   std::vector<std::string> arguments;
   std::vector<std::string> notes;  // for the log: one for each key that has no effect
-  bool at_start = false;           // load-on-startup
+  std::map<std::string, int> lines;  // of the file, by the flag
+  bool at_start = false;             // load-on-startup
 };
 
-// `all` holds where the section does not say. Errors name the key; a flag of the whole server has no effect.
+// `all` holds where the section does not say. Errors name the key and its line; a flag of the whole server has no
+// effect.
 Result<SectionArguments> section_arguments(const CLI::App& serve, const PresetSection& all,
                                            const PresetSection& section);
 
-// The configuration of a server whose command line had these arguments before all others.
+// The configuration of a server whose command line had these arguments before all others. Errors have the flag as their
+// field.
 using ReadWith = std::function<Result<ServeConfig>(const SectionArguments&)>;
 
 // Fills in config.models. Errors name the flag.

@@ -72,6 +72,15 @@ TEST_F(SectionArgumentsTest, WhatIsOfTheWholeServerHasNoEffectAndIsSaid) {
   EXPECT_EQ(why("ctx-sise", "1"), "there is no flag \"ctx-sise\"");
 }
 
+TEST_F(SectionArgumentsTest, EachFlagHasTheLineThatHolds) {
+  const auto arguments = read({"*", {{"c", "8192", 2}, {"mlock", "true", 3}}}, {"a", {{"ctx-size", "1024", 6}}});
+  ASSERT_TRUE(arguments) << arguments.error().message;
+  EXPECT_EQ(arguments->lines, (std::map<std::string, int>{{"--ctx-size", 6}, {"--mlock", 3}}));
+  const auto wrong = read({"*", {}}, {"a", {{"ctx-sise", "1", 4}}});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message, "there is no flag \"ctx-sise\" (line 4)");
+}
+
 TEST_F(SectionArgumentsTest, ASectionSaysWhetherItsModelIsLoadedAtStart) {
   EXPECT_FALSE(read({"*", {}}, {"a", {}})->at_start);
   EXPECT_TRUE(read({"*", {{"load-on-startup", "true"}}}, {"a", {}})->at_start);

@@ -28,9 +28,9 @@ bool is_key(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return is_ascii_word_or("_-.", c); });
 }
 
-void put(PresetSection& section, std::string_view key, std::string_view value) {
-  std::erase_if(section.items, [key](const auto& item) { return item.first == key; });
-  section.items.emplace_back(key, value);
+void put(PresetSection& section, std::string_view key, std::string_view value, int line) {
+  std::erase_if(section.items, [key](const PresetItem& item) { return item.key == key; });
+  section.items.push_back({std::string(key), std::string(value), line});
 }
 
 class PresetReader {
@@ -45,7 +45,7 @@ class PresetReader {
     if (equals == std::string_view::npos || !is_key(key)) return wrong("is neither [SECTION] nor KEY = VALUE");
     if (key == "version") return {};
     if (section_ == nullptr) return wrong("stands before the first [SECTION]");
-    put(*section_, key, trimmed(line.substr(equals + 1)));
+    put(*section_, key, trimmed(line.substr(equals + 1)), number_);
     return {};
   }
 

@@ -4,16 +4,22 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
 
 namespace chasqui {
 
+struct PresetItem {
+  std::string key, value;
+  int line = 0;  // of the file, from 1
+
+  bool operator==(const PresetItem&) const = default;
+};
+
 struct PresetSection {
   std::string name;
-  std::vector<std::pair<std::string, std::string>> items;  // a key that comes again has replaced the one before
+  std::vector<PresetItem> items;  // a key that comes again has replaced the one before
 };
 
 struct Preset {

@@ -5,7 +5,7 @@
 namespace chasqui {
 namespace {
 
-using Items = std::vector<std::pair<std::string, std::string>>;
+using Items = std::vector<PresetItem>;
 
 TEST(PresetFile, HasASectionForEachModelAndOneForAll) {
   const auto preset = read_preset(
@@ -23,15 +23,15 @@ TEST(PresetFile, HasASectionForEachModelAndOneForAll) {
       "c = 1\n"
       "c = 2");
   ASSERT_TRUE(preset) << preset.error().message;
-  EXPECT_EQ(preset->all.items, (Items{{"c", "8192"}}));
+  EXPECT_EQ(preset->all.items, (Items{{"c", "8192", 4}}));
   ASSERT_EQ(preset->sections.size(), 2U);
   EXPECT_EQ(preset->sections[0].name, "ggml-org/MY-MODEL-GGUF:Q8_0");
-  EXPECT_EQ(
-      preset->sections[0].items,
-      (Items{
-          {"n-gpu-layers", "123"}, {"jinja", "true"}, {"model", "/models/a#1;b.gguf"}, {"LLAMA_ARG_CACHE_RAM", ""}}));
+  EXPECT_EQ(preset->sections[0].items, (Items{{"n-gpu-layers", "123", 7},
+                                              {"jinja", "true", 8},
+                                              {"model", "/models/a#1;b.gguf", 9},
+                                              {"LLAMA_ARG_CACHE_RAM", "", 10}}));
   EXPECT_EQ(preset->sections[1].name, "other");
-  EXPECT_EQ(preset->sections[1].items, (Items{{"c", "2"}})) << "the last one holds";
+  EXPECT_EQ(preset->sections[1].items, (Items{{"c", "2", 13}})) << "the last one holds";
 }
 
 TEST(PresetFile, MayBeginWithAByteOrderMark) {

@@ -137,21 +137,8 @@ void share_cores(std::vector<ServeConfig>& models) {
   }
 }
 
-}  // namespace
-
-Result<LoadOptions> plan_model(ServeConfig& config) {
-  if (auto usable = check_capacity(config); !usable) return usable.error();
-  if (auto usable = check_folders(config); !usable) return usable.error();
-  if (!config.on_demand) {  // of those the others are served
-    if (!config.not_found.empty()) return invalid_field("--model", config.not_found);
-    const auto usable = check_file("--model", config.engine == EngineKind::llama ? config.model_path : "");
-    if (!usable) return usable.error();
-  }
-  if (auto usable = check_speculation(config.speculation); !usable) return usable.error();
-  return load_options(config);
-}
-
-Result<ServePlan> plan_serve(ServeConfig& config) {
+// All but the models.
+Result<ServePlan> plan_server(const ServeConfig& config) {
   ServePlan plan;
   auto keys = read_keys(config.api_keys, config.api_key_file);
   if (!keys) return keys.error();
@@ -170,12 +157,32 @@ Result<ServePlan> plan_serve(ServeConfig& config) {
     if (auto usable = RecordWriter::check(config.record); !usable) return usable.error();
   }
   if (auto usable = LinkService::check(config.media.url_hosts); !usable) return usable.error();
+  return plan;
+}
+
+}  // namespace
+
+Result<LoadOptions> plan_model(ServeConfig& config) {
+  if (auto usable = check_capacity(config); !usable) return usable.error();
+  if (auto usable = check_folders(config); !usable) return usable.error();
+  if (!config.on_demand) {  // of those the others are served
+    if (!config.not_found.empty()) return invalid_field("--model", config.not_found);
+    const auto usable = check_file("--model", config.engine == EngineKind::llama ? config.model_path : "");
+    if (!usable) return usable.error();
+  }
+  if (auto usable = check_speculation(config.speculation); !usable) return usable.error();
+  return load_options(config);
+}
+
+Result<ServePlan> plan_serve(ServeConfig& config) {
+  auto plan = plan_server(config);
+  if (!plan) return with_origin(plan.error(), config.origins);
   share_cores(config.models);
   let_large_ones_rest(config.models);
   for (ServeConfig& model : config.models) {
     auto load = plan_model(model);
-    if (!load) return load.error();
-    plan.loads.push_back(std::move(*load));
+    if (!load) return with_origin(load.error(), model.origins);
+    plan->loads.push_back(std::move(*load));
   }
   return plan;
 }

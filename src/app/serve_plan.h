@@ -27,7 +27,8 @@ struct ServePlan {
 // The part of it that is about one model.
 Result<LoadOptions> plan_model(ServeConfig& model);
 
-// The first mistake, by its flag. Says in config.models which speculation an unnamed draft file is for.
+// The first mistake, by its flag, and where its value came from if that was not typed. Says in config.models which
+// speculation an unnamed draft file is for.
 Result<ServePlan> plan_serve(ServeConfig& config);
 
 }  // namespace chasqui

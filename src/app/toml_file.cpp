@@ -8,8 +8,14 @@
 namespace chasqui {
 namespace {
 
-Error bad_key(std::string_view key, const std::string& why) {
-  return invalid_field("--config", "\"" + std::string(key) + "\" " + why);
+std::size_t line_of(const toml::node& node) { return node.source().begin.line; }
+
+Error bad_line(std::size_t line, const std::string& why) {
+  return invalid_field("--config", "line " + std::to_string(line) + ": " + why);
+}
+
+Error bad_key(std::string_view key, const toml::node& node, const std::string& why) {
+  return bad_line(line_of(node), "\"" + std::string(key) + "\" " + why);
 }
 
 std::optional<std::string> text_of(const toml::node& node) {
@@ -24,17 +30,17 @@ std::optional<std::string> text_of(const toml::node& node) {
 }
 
 Result<TomlItem> item_of(std::string_view key, const toml::node& node) {
-  TomlItem item{std::string(key), {}};
+  TomlItem item{std::string(key), {}, line_of(node)};
   const toml::array* list = node.as_array();
   if (list == nullptr) {
     const auto value = text_of(node);
-    if (!value) return bad_key(key, "must be a text, a number, true, false, or a list of these");
+    if (!value) return bad_key(key, node, "must be a text, a number, true, false, or a list of these");
     item.values.push_back(*value);
     return item;
   }
   for (const toml::node& each : *list) {
     const auto value = text_of(each);
-    if (!value) return bad_key(key, "must be a list of texts, numbers, true and false");
+    if (!value) return bad_key(key, each, "must be a list of texts, numbers, true and false");
     item.values.push_back(*value);
   }
   return item;
@@ -46,7 +52,7 @@ Result<std::vector<TomlItem>> items_of(const toml::table& table, std::string_vie
     if (const toml::table* inner = node.as_table()) {
       if (section.empty() || key.str() != section) {
         const std::string known = section.empty() ? "" : "; there is [" + std::string(section) + "], or none";
-        return invalid_field("--config", "there is no section [" + std::string(key.str()) + "]" + known);
+        return bad_line(line_of(node), "there is no section [" + std::string(key.str()) + "]" + known);
       }
       auto items = items_of(*inner, {});
       if (!items) return items.error();
@@ -66,8 +72,7 @@ Result<std::vector<TomlItem>> read_toml(std::string_view text, std::string_view 
   try {
     return items_of(toml::parse(text), section);
   } catch (const toml::parse_error& error) {
-    return invalid_field("--config",
-                         "line " + std::to_string(error.source().begin.line) + ": " + std::string(error.description()));
+    return bad_line(error.source().begin.line, std::string(error.description()));
   }
 }
 

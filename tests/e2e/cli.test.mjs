@@ -393,10 +393,11 @@ describe('chasqui config', async () => {
   });
 
   for (const [what, content, message] of [
-    ['an unknown key', 'parallell = 3\n', /"parallell"/],
-    ['an unknown section', '[bench]\nparallel = 3\n', /\[bench\]/],
-    ['a key said twice', 'ctx-size = 1\nctx_size = 2\n', /twice/],
+    ['an unknown key', '# mine\nparallell = 3\n', /bad\.toml: line 2: there is no setting "parallell"/],
+    ['an unknown section', '[bench]\nparallel = 3\n', /line 1: .*\[bench\]/],
+    ['a key said twice', 'ctx-size = 1\nctx_size = 2\n', /line [12]: .* twice/],
     ['what is no TOML', 'parallel = = 3\n', /line 1/],
+    ['a value of another type', 'port = 0\nparallel = 2026-11-21\n', /line 2: "parallel" must be/],
     ['a value that is none', 'parallel = "many"\n', /--parallel/],
   ]) {
     it(`refuses ${what} by its name`, async () => {
@@ -405,6 +406,28 @@ describe('chasqui config', async () => {
       assert.match(stderr, message);
     });
   }
+
+  it('says where a wrong value came from that was not typed', async () => {
+    const toml = (content) => ['serve', ...sim, '--config', file('wrong.toml', content)];
+    for (const [args, env, message] of [
+      [toml('port = 0\n\n[serve]\nparallel = "many"\n'), {}, /^--parallel: .*many.* \(\/.*wrong\.toml, line 4\)$/m],
+      [toml('port = 0\ncache-disk = "/dev/null"\n'), {}, /--cache-disk: \/dev\/null is no folder.* \(\/.*wrong\.toml, line 2\)$/m],
+      [['serve'], { LLAMA_ARG_PORT: 'http' }, /^--port: .*http.* \(from LLAMA_ARG_PORT\)$/m],
+      [['serve', ...sim, '--port', '0'], { LLAMA_ARG_HOST: 'nowhere' }, /--host nowhere must be .* \(from LLAMA_ARG_HOST\)$/m],
+      [['serve', '--turbo'], { LLAMA_ARG_PORT: 'http' }, /--port: .* \(from LLAMA_ARG_PORT\)$/m],
+      [['chat', 'hi'], { LLAMA_ARG_THREADS: 'all' }, /^--threads: .* \(from LLAMA_ARG_THREADS\)$/m],
+    ]) {
+      const { code, stderr } = await run(args, env);
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, message);
+    }
+    for (const flags of [['--port', 'http'], ['--port'], [...sim, '--port', '0', '--host', 'nowhere']]) {
+      const { code, stderr } = await run(['serve', ...flags], { LLAMA_ARG_PORT: '1', LLAMA_ARG_HOST: 'elsewhere' });
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, /--port|--host/);
+      assert.doesNotMatch(stderr, /from LLAMA_ARG/);
+    }
+  });
 
   it('refuses a file without an end', async () => {
     for (const flag of ['--config', '--models-preset']) {

@@ -201,10 +201,10 @@ load-on-startup = true
   it('names the section and the key of a mistake, before anything is loaded', async (t) => {
     const cases = [
       ['[a]\nc = 5', /\[a\] it needs the file of a model: model = FILE/],
-      ['[a]\nmodel = a.gguf\nctx-sise = 5', /\[a\] there is no flag "ctx-sise"/],
-      ['[a]\nmodel = a.gguf\nc = many', /\[a\] .*--ctx-size.*many/],
-      ['[a]\nmodel = a.gguf\nmlock = perhaps', /\[a\] mlock must be true or false/],
-      ['[a]\nmodel = a.gguf\nmmproj = b.gguf', /--mmproj: b\.gguf: No such file/],
+      ['[a]\nmodel = a.gguf\nctx-sise = 5', /\[a\] there is no flag "ctx-sise" \(line 3\)/],
+      ['[a]\nmodel = a.gguf\nc = many', /\[a\] .*--ctx-size.*many.* \(.*, line 3\)/],
+      ['[a]\nmodel = a.gguf\nmlock = perhaps', /\[a\] mlock must be true or false \(line 3\)/],
+      ['[a]\nmodel = a.gguf\nmmproj = b.gguf', /--mmproj: b\.gguf: No such file.* \(.*, line 3\)/],
       ['[a]\nmodel = a.gguf\n[b]\nmodel = b.gguf\nalias = a', /two models are called a/],
       ['[a\n', /line 1 begins like a section/],
       ['[*]\nc = 5', /it has no section, which is a model each/],
