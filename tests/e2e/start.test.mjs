@@ -38,6 +38,8 @@ describe('the command line', async () => {
       [['serve', '--paralel=4'], /did you mean '--parallel'\?/],
       [['top', '--intervall', '3'], /chasqui top has no flag --intervall; did you mean '--interval'\?/],
       [['serve', '--turbo'], /chasqui serve has no flag --turbo; `chasqui serve --help` lists all/],
+      [['serve', '--aaa', '1', '--bbb', '2'], /chasqui serve has no flag --aaa;/],
+      [['serve', '--port', '0', 'what', '--bbb', '--aaa'], /chasqui serve has no flag --bbb;/],
     ]) {
       const { code, stdout, stderr } = await run(args);
       assert.deepEqual([code, stdout], [2, ''], args.join(' '));
