@@ -77,7 +77,7 @@ Result<cli::AnswererPtr> open_model(const ChatConfig& config, const cli::AnswerS
 
 CLI::App* add_chat_command(CLI::App& app, ChatConfig& config) {
   CLI::App* chat = app.add_subcommand("chat", "Talk to a model at the terminal: a server's, or one in this process");
-  app.option_defaults()->group("Who answers");
+  chat->option_defaults()->group("Who answers");
   chat->add_option("--url", config.url, "a running server, http://host:port or unix:path")
       ->envname("CHASQUI_URL")
       ->type_name("URL");

@@ -61,6 +61,13 @@ void add_batch_options(CLI::App& app, cli::BatchOptions& options) {
   app.add_flag("--json", options.json, "list, show and cancel: as the server says it");
 }
 
+constexpr const char* kServeExamples =
+    R"(Examples:
+  chasqui serve                                   the built-in demo model, at http://127.0.0.1:8080
+  chasqui serve -m model.gguf -c 32768 -np 8      a file; 8 requests at once share a context of 32768 tokens
+  chasqui serve -hf USER/REPO:Q4_K_M              what `chasqui pull USER/REPO:Q4_K_M` has downloaded
+  chasqui serve -m model.gguf --host 0.0.0.0 --port 80 --api-key KEY      for other machines, which need the key)";
+
 // All commands and what they fill in. Built twice: once to see where each setting comes from.
 struct Commands {
   Commands() {
@@ -70,6 +77,11 @@ struct Commands {
     formatter->column_width(34);
     app.formatter(formatter);
     for (CLI::App* command : app.get_subcommands({})) command->formatter(formatter);
+    const auto of_serve = std::make_shared<ServeHelpFormatter>();
+    of_serve->column_width(34);
+    serve->formatter(of_serve);
+    serve->footer(kServeExamples);
+    group_commands();
     app.footer("chasqui help COMMAND explains a command. `chasqui run` is `chasqui chat`.");
     chat->alias("run");
     add_serve_options(*serve, config);
@@ -94,6 +106,15 @@ struct Commands {
         ->required()
         ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""))
         ->type_name("bash|zsh|fish");
+  }
+
+  // As `chasqui --help` shows them: groups in the order of their first commands.
+  void group_commands() const {
+    for (CLI::App* command : {serve, list, pull, ps, card, stop, rpc_server}) command->group("Servers and models");
+    for (CLI::App* command : {chat, batch}) command->group("Chats and batches");
+    for (CLI::App* command : {inspect, doctor, show, top}) command->group("Checks and views");
+    for (CLI::App* command : {bench, simulate, replay}) command->group("Measurements");
+    for (CLI::App* command : {completion, metrics, licenses, man, version}) command->group("Other");
   }
 
   CLI::App app{"Chasqui serves GGUF language models to many clients at once.", "chasqui"};

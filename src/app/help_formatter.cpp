@@ -1,8 +1,22 @@
 #include "app/help_formatter.h"
 
+#include <algorithm>
+#include <array>
 #include <regex>
+#include <utility>
 
 namespace chasqui {
+namespace {
+
+// In the order of the help.
+constexpr std::array kMostUsed = {"--model",        "--hf-repo",  "--host",     "--port",    "--api-key",
+                                  "--api-key-file", "--ctx-size", "--parallel", "--threads", "--cache-disk"};
+
+bool is_most_used(const CLI::Option* option) {
+  return std::ranges::any_of(kMostUsed, [option](const char* name) { return option->check_name(name); });
+}
+
+}  // namespace
 
 OptionValue option_value(const CLI::Option& option) {
   // CLI11 names each check after its type, "N:FLOAT in [0 - 86400]:FLOAT in [1 - 86400]"; the last one is the
@@ -44,6 +58,23 @@ std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
   if (!standard.empty()) notes += (notes.empty() ? "default: " : "; default: ") + standard;
   const std::string rest = text.substr(shown.size());
   return (name.empty() ? "" : " " + name) + (notes.empty() ? "" : " (" + notes + ")") + rest;
+}
+
+std::string ServeHelpFormatter::make_usage(const CLI::App* app, std::string name) const {
+  std::vector<const CLI::Option*> options;
+  for (const char* const each : kMostUsed) {
+    if (const CLI::Option* const option = app->get_option_no_throw(each)) options.push_back(option);
+  }
+  // Not by our own, which leaves them out.
+  return HelpFormatter::make_usage(app, std::move(name)) + HelpFormatter::make_group("Most used", false, options) +
+         '\n';
+}
+
+std::string ServeHelpFormatter::make_group(std::string group, bool is_positional,
+                                           std::vector<const CLI::Option*> options) const {
+  std::erase_if(options, is_most_used);
+  if (options.empty()) return {};
+  return HelpFormatter::make_group(std::move(group), is_positional, std::move(options));
 }
 
 }  // namespace chasqui

@@ -27,6 +27,33 @@ describe('the command line', async () => {
     }
   });
 
+  it('shows what most people set first, each flag once, and examples that work', async () => {
+    const { stdout } = await run(['serve', '--help']);
+    assert.match(stdout, /\nUsage: chasqui serve .*\n\nMost used:\n {2}-m,--model [^]*\nOptions:\n[^]*\nModel:\n[^]*\nExamples:\n/);
+    const top = stdout.slice(0, stdout.indexOf('\nOptions:\n'));
+    const flags = (text) => [...text.matchAll(/^ {2}(?:-\w,)?(--[a-z][\w-]*)/gm)].map(([, flag]) => flag);
+    assert.deepEqual(flags(top), ['--model', '--hf-repo', '--host', '--port', '--api-key', '--api-key-file', '--ctx-size', '--parallel', '--threads', '--cache-disk']);
+    assert.deepEqual(flags(stdout).length, new Set(flags(stdout)).size);
+    const page = await run(['config', '--flags']);
+    assert.equal(flags(stdout).length, page.stdout.match(/^\| `-/gm).length + 2, 'all of docs/flags.md, --help and --version');
+    const examples = [...stdout.matchAll(/^ {2}chasqui serve( .*?)? {2,}\S/gm)].map(([, words = '']) => words.split(' ').filter(Boolean));
+    assert.ok(examples.length >= 4);
+    for (const words of examples) {
+      const { code, stderr } = await run(['config', ...words]);
+      assert.equal(code, 0, `${words.join(' ')}: ${stderr}`);
+    }
+  });
+
+  it('shows the commands in groups', async () => {
+    const { stdout } = await run(['--help']);
+    const groups = [...stdout.matchAll(/^(\w.*):\n((?: {2}.*\n)+)/gm)].map(([, name, lines]) => [name, lines.match(/(?<=^ {2})[a-z-]+/gm)]);
+    assert.deepEqual(groups.map(([name]) => name), ['Options', 'Servers and models', 'Chats and batches', 'Checks and views', 'Measurements', 'Other']);
+    for (const [index, command] of [[1, 'serve'], [1, 'ps'], [2, 'chat'], [3, 'doctor'], [4, 'bench'], [5, 'man']]) {
+      assert.ok(groups[index][1].includes(command), command);
+    }
+    assert.match(stdout, /\nOptions:\n.*--help.*\n.*--version/);
+  });
+
   it('says what a mistyped command or flag was meant to be', async () => {
     for (const [args, message] of [
       [['serv'], /no subcommand 'serv'; did you mean 'serve'\?/],
