@@ -1,5 +1,6 @@
 #include "app/chat_command.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -9,6 +10,7 @@
 #include "app/capacity.h"
 #include "app/model_search.h"
 #include "app/progress_bar.h"
+#include "base/ascii.h"
 #include "base/log.h"
 #include "cli/chat.h"
 #include "cli/frame_answerer.h"
@@ -51,6 +53,31 @@ Result<ServerPlace> place_of(const ChatConfig& config) {
   if (unix_socket) return ServerPlace{"unix:" + config.unix_socket, ""};
   if (socket || (!url && config.url.empty())) return ServerPlace{"", config.socket};
   return ServerPlace{config.url, ""};
+}
+
+// A path, or a name with its user or its tag. "Why?" and "Translate:" are none.
+bool looks_like_model(const std::string& word) {
+  if (word.find_first_of(" \t\n") != std::string::npos || word.ends_with(':')) return false;
+  if (word.ends_with(".gguf")) return true;
+  const bool plain = std::ranges::all_of(word, [](char c) { return is_ascii_word_or("_-.:/@", c); });
+  return plain && word.find_first_of(":/") != std::string::npos;
+}
+
+// Takes the model off the question. Error: its first word looks like one and is none.
+Result<void> take_model(ChatConfig& config) {
+  if (!config.names_model || !config.model.empty() || config.question.empty()) return {};
+  const std::string word = config.question.front();
+  const bool one_word = word.find_first_of(" \t\n") == std::string::npos;
+  if (names_file(word) || (one_word && is_model_name(word) && cli::find_model(folders_of_models(), word))) {
+    config.model = word;
+    config.question.erase(config.question.begin());
+    return {};
+  }
+  if (!looks_like_model(word)) return {};
+  return invalid_field("", word +
+                               ": there is neither a model of this name here nor such a file; `chasqui list` shows the "
+                               "models that are here, `chasqui pull USER/REPO` downloads one of Hugging Face, `chasqui "
+                               "chat` takes the word for a question");
 }
 
 Result<cli::AnswererPtr> open_model(const ChatConfig& config, const cli::AnswerSettings& settings) {
@@ -109,11 +136,13 @@ CLI::App* add_chat_command(CLI::App& app, ChatConfig& config) {
       ->group("Options");
   chat->add_flag("--no-history", config.no_history, "keep nothing of what was typed")->group("Options");
   chat->add_flag("--plain", config.plain, "show Markdown as the model writes it; so it is in pipes")->group("Options");
-  chat->add_option("question", config.question, "one question: prints the answer and ends; as does a pipe");
+  chat->add_option("question", config.question,
+                   "one question: prints the answer and ends; as does a pipe. The first word after `run` may be the "
+                   "model instead of -m");
   return chat;
 }
 
-int run_chat(const ChatConfig& config) {
+int run_chat(ChatConfig config) {
   configure_log(LogLevel::error, LogFormat::text);
   cli::AnswerSettings settings;
   settings.temperature = config.temperature;
@@ -123,6 +152,11 @@ int run_chat(const ChatConfig& config) {
   if (!place) {
     std::fprintf(stderr, "chasqui chat: %s\n", place.error().message.c_str());
     return 2;
+  }
+  const bool here = place->socket.empty() && place->url.empty();
+  if (const auto taken = here ? take_model(config) : Result<void>(); !taken) {
+    std::fprintf(stderr, "chasqui run: %s\n", taken.error().message.c_str());
+    return 1;
   }
   auto answerer = !place->socket.empty() ? cli::open_frames(place->socket, settings)
                   : place->url.empty()   ? open_model(config, settings)

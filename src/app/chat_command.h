@@ -29,11 +29,12 @@ struct ChatConfig {
   bool no_history = false;
   bool plain = false;
   std::vector<std::string> question;
+  bool names_model = false;  // as Ollama's `run`: the first word of the question may be the model
 };
 
 // Adds the subcommand, which fills `config`; both must outlive the parsing.
 CLI::App* add_chat_command(CLI::App& app, ChatConfig& config);
 
-int run_chat(const ChatConfig& config);
+int run_chat(ChatConfig config);
 
 }  // namespace chasqui

@@ -82,7 +82,7 @@ struct Commands {
     serve->formatter(of_serve);
     serve->footer(kServeExamples);
     group_commands();
-    app.footer("chasqui help COMMAND explains a command. `chasqui run` is `chasqui chat`.");
+    app.footer("chasqui help COMMAND explains a command. `chasqui run MODEL` is `chasqui chat -m MODEL`.");
     chat->alias("run");
     add_serve_options(*serve, config);
     add_serve_options(*doctor, doctor_config);
@@ -174,6 +174,7 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   const auto run = [](std::function<int()> command) { return CommandLine{std::nullopt, 0, std::move(command)}; };
   if (seen.bench->parsed()) return run([config = seen.bench_config] { return run_bench(config); });
   if (seen.simulate->parsed()) return run([config = seen.simulation] { return simulate(config); });
+  seen.chat_config.names_model = !settings.arguments.empty() && settings.arguments.front() == "run";
   if (seen.chat->parsed()) return run([config = seen.chat_config] { return run_chat(config); });
   if (seen.list->parsed()) return run([f = seen.list_folder, json = seen.json] { return run_list(f, json); });
   if (seen.pull->parsed()) return run([config = seen.pull_config] { return run_pull(config); });

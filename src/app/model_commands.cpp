@@ -1,24 +1,16 @@
 #include "app/model_commands.h"
 
-#include <filesystem>
-#include <system_error>
-
 #include <CLI/CLI.hpp>
 
 #include "app/config.h"
 #include "app/inspect_command.h"
+#include "app/model_search.h"
 
 namespace chasqui {
 namespace {
 
 CLI::Option* add_model(CLI::App& app, std::string& model, const char* says) {
   return app.add_option("model", model, says)->required()->type_name("MODEL");
-}
-
-bool names_file(const std::string& model) {
-  std::error_code error;
-  const bool looks = model.ends_with(".gguf") || model.find('/') != std::string::npos;
-  return looks && std::filesystem::is_regular_file(model, error);
 }
 
 }  // namespace

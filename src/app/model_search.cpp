@@ -40,6 +40,12 @@ class FileFinder {
 
 cli::ModelFolders folders_of_models() { return cli::model_folders(&variable); }
 
+bool names_file(const std::string& given) {
+  std::error_code unknown;
+  const bool looks = given.ends_with(".gguf") || given.find('/') != std::string::npos;
+  return looks && std::filesystem::is_regular_file(given, unknown);
+}
+
 bool is_model_name(const std::string& given) {
   if (given.empty() || given.ends_with(".gguf") || given.front() == '/' || given.front() == '.') return false;
   std::error_code unknown;

@@ -14,6 +14,9 @@ namespace chasqui {
 // The folders of this process's environment.
 cli::ModelFolders folders_of_models();
 
+// A file that there is, written like a path: with a slash, or .gguf at its end.
+bool names_file(const std::string& given);
+
 // Neither a file that there is, nor written like one.
 bool is_model_name(const std::string& given);
 

@@ -105,6 +105,7 @@ describe('commands that end by themselves', () => {
     ['echo "What is a slot?" | chasqui chat', /slot/i],
     ['chasqui chat --url http://127.0.0.1:8080 "What is a slot?"', /slot/i],
     ['chasqui run "What is Chasqui?"', /Chasqui/],
+    ['chasqui run model.gguf "What is Chasqui?"', /Chasqui/],
     ['build/bin/chasqui inspect model.gguf', /architecture/],
     ['build/bin/chasqui doctor -m model.gguf --port 0', /ok +model/],
     ['chasqui list', /^$|NAME|no models/],

@@ -138,6 +138,41 @@ describe('a name of a model', () => {
   });
 });
 
+describe('chasqui run', () => {
+  const few = ['-n', '4', '--temp', '0', '--no-history', '-t', '1', '-c', '512'];
+
+  it('takes a model and a question, as Ollama does', async (t) => {
+    const { env, root } = await withAll(t);
+    const asked = await run(['chat', ...few, '-m', 'messenger:1b', 'What is Chasqui?'], env);
+    assert.equal(asked.code, 0, asked.stderr);
+    fs.symlinkSync(gguf('demo'), path.join(root, 'here.gguf'));
+    for (const model of ['messenger:1b', 'andes/runner-GGUF:Q8_0', path.join(root, 'here.gguf')]) {
+      assert.deepEqual(await run(['run', ...few, model, 'What', 'is', 'Chasqui?'], env), asked, model);
+    }
+  });
+
+  it('takes what is no name for the question', async (t) => {
+    const { env } = await withAll(t);
+    const asked = await run(['chat', ...few, 'What is Chasqui?'], env);
+    assert.equal(asked.code, 0, asked.stderr);
+    assert.deepEqual(await run(['run', ...few, 'What is Chasqui?'], env), asked);
+    assert.deepEqual(await run(['run', ...few, 'What', 'is', 'Chasqui?'], env), asked);
+    const word = await run(['chat', ...few, 'messenger:1b'], env);
+    assert.equal(word.code, 0, word.stderr);
+    assert.deepEqual(await run(['run', ...few, '-m', 'messenger:1b', 'messenger:1b'], env), word);
+  });
+
+  it('refuses a name that is not there', async (t) => {
+    const { env } = await withAll(t);
+    for (const name of ['messenger:3b', 'andes/walker', 'nowhere.gguf', './nowhere/model']) {
+      const { code, stdout, stderr } = await run(['run', ...few, name, 'hi'], env);
+      assert.deepEqual([code, stdout], [1, ''], name);
+      assert.ok(stderr.startsWith(`chasqui run: ${name}: there is neither a model`), stderr);
+      assert.match(stderr, /`chasqui list` .*`chasqui pull USER\/REPO`/);
+    }
+  });
+});
+
 describe('--models-dir', () => {
   it('serves each file and each folder in it', async (t) => {
     const { link, root } = await home(t);
