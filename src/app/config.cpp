@@ -180,7 +180,10 @@ CommandLine chosen(Commands& seen, const Settings& settings) {
   if (seen.pull->parsed()) return run([config = seen.pull_config] { return run_pull(config); });
   if (seen.batch->parsed()) return run([options = seen.batch_options] { return cli::run_batch(options); });
   if (seen.ps->parsed()) return run([options = seen.model_commands.ps] { return cli::print_served(options); });
-  if (seen.card->parsed()) return run([options = seen.model_commands.card] { return run_show(options); });
+  if (seen.card->parsed()) {
+    const bool has_address = seen.card->count("--url") > 0;
+    return run([options = seen.model_commands.card, has_address] { return run_show(options, has_address); });
+  }
   if (seen.stop->parsed()) return run([options = seen.model_commands.stop] { return cli::stop_model(options); });
   if (seen.licenses->parsed()) return run([config = seen.licenses_config] { return print_licenses(config); });
   if (seen.replay->parsed()) return run([config = seen.replay_config] { return run_replay(config); });

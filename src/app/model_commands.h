@@ -26,7 +26,8 @@ CLI::App* add_ps_command(CLI::App& app, cli::ServedListOptions& options);
 CLI::App* add_show_command(CLI::App& app, cli::ModelCardOptions& options);
 CLI::App* add_stop_command(CLI::App& app, cli::ModelStopOptions& options);
 
-// Of a server's model; of a file, what `inspect` says. Returns the exit code.
-int run_show(const cli::ModelCardOptions& options);
+// Of a server's model; of a file, what `inspect` says, and of a model that is here where no server answers, unless its
+// address was given. Returns the exit code.
+int run_show(const cli::ModelCardOptions& options, bool has_address);
 
 }  // namespace chasqui

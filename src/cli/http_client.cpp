@@ -138,7 +138,7 @@ Result<std::string> ask_about_model(const std::string& url, const std::string& k
   call.timeout = timeout;
   auto answer = (*http)->call(call);
   if (!answer) return answer.error();
-  if (answer->status != 200) return Error{ErrorCode::unavailable, message_of(*answer), {}};
+  if (answer->status != 200) return Error{ErrorCode::invalid_request, message_of(*answer), {}};
   return std::move(answer->body);
 }
 

@@ -65,7 +65,8 @@ class HttpClient {
   bool ended_ = false;
 };
 
-// POST {"model": NAME} to a server: the body of a 200. Errors say what kept it from coming, or what the server said.
+// POST {"model": NAME} to a server: the body of a 200. Errors say what kept it from coming (unavailable), or what the
+// server said (invalid_request).
 Result<std::string> ask_about_model(const std::string& url, const std::string& key, const std::string& path,
                                     std::string_view model, Duration timeout);
 

@@ -37,11 +37,6 @@ std::string joined(const json::value& list) {
   return out;
 }
 
-int no_card(const std::string& why) {
-  write_error("chasqui show: " + harmless(why) + '\n');
-  return 1;
-}
-
 }  // namespace
 
 Result<std::string> model_card(const std::string& body) {
@@ -49,7 +44,7 @@ Result<std::string> model_card(const std::string& body) {
   const json::value value = json::parse(body, error);
   const json::object* card = error ? nullptr : value.if_object();
   const json::object* details = card == nullptr ? nullptr : object_at(*card, "details");
-  if (details == nullptr) return Error{ErrorCode::unavailable, "the server's answer is of another form", ""};
+  if (details == nullptr) return Error{ErrorCode::not_supported, "the server's answer is of another form", ""};
   std::vector<std::vector<std::string>> rows;
   const auto row = [&rows](std::string name, std::string content) {
     if (!content.empty()) rows.push_back({harmless(name), harmless(content)});
@@ -73,17 +68,10 @@ Result<std::string> model_card(const std::string& body) {
   return text_table(std::move(rows));
 }
 
-int print_model_card(const ModelCardOptions& options) {
+Result<std::string> ask_for_card(const ModelCardOptions& options) {
   const auto answer = ask_about_model(options.url, options.api_key, "/api/show", options.model, kCardPatience);
-  if (!answer) return no_card(answer.error().message);
-  if (options.json) {
-    write_out(*answer + '\n');
-    return 0;
-  }
-  const auto card = model_card(*answer);
-  if (!card) return no_card(card.error().message);
-  write_out(*card);
-  return 0;
+  if (!answer) return answer.error();
+  return options.json ? Result<std::string>(*answer + '\n') : model_card(*answer);
 }
 
 }  // namespace chasqui::cli

@@ -17,7 +17,7 @@ struct ModelCardOptions {
 // `body`: of POST /api/show, of Chasqui or of Ollama. Errors: it is of another form.
 Result<std::string> model_card(const std::string& body);
 
-// 0; 1 when the server did not answer, or has no such model.
-int print_model_card(const ModelCardOptions& options);
+// What is to be printed. Errors: the server did not answer (unavailable), has no such model, or says something else.
+Result<std::string> ask_for_card(const ModelCardOptions& options);
 
 }  // namespace chasqui::cli

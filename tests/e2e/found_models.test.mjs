@@ -173,6 +173,32 @@ describe('chasqui run', () => {
   });
 });
 
+describe('chasqui show', () => {
+  it('says what inspect says of a model that is here, where no server answers', async (t) => {
+    if (await fetch('http://127.0.0.1:8080/').then(() => true, () => false)) return t.skip('a server listens on port 8080');
+    const { env } = await withAll(t);
+    const seen = await run(['inspect', '--json', 'messenger:1b'], env);
+    assert.equal(seen.code, 0, seen.stderr);
+    const shown = await run(['show', '--json', 'messenger:1b'], env);
+    assert.equal(shown.code, 0, shown.stderr);
+    for (const key of ['architecture', 'file_bytes', 'weights_bytes']) {
+      assert.deepEqual(JSON.parse(shown.stdout)[key], JSON.parse(seen.stdout)[key], key);
+    }
+    assert.match(shown.stderr, /^chasqui show: 127\.0\.0\.1:8080: no server listens there; this is what its file says\n$/);
+    const none = await run(['show', 'messenger:3b'], env);
+    assert.deepEqual([none.code, none.stdout], [1, '']);
+    assert.match(none.stderr, /no server listens there; messenger:3b: there is neither such a file nor a model of this name/);
+  });
+
+  it('asks the server that was named, and no other', async (t) => {
+    const { env } = await withAll(t);
+    for (const [args, more] of [[['--url', 'http://127.0.0.1:1'], {}], [[], { CHASQUI_URL: 'http://127.0.0.1:1' }]]) {
+      const { code, stdout, stderr } = await run(['show', 'messenger:1b', ...args], { ...env, ...more });
+      assert.deepEqual([code, stdout, stderr], [1, '', 'chasqui show: 127.0.0.1:1: no server listens there\n']);
+    }
+  });
+});
+
 describe('--models-dir', () => {
   it('serves each file and each folder in it', async (t) => {
     const { link, root } = await home(t);
