@@ -6,7 +6,8 @@ never read, or send rubbish) against one server with the built-in model, a small
 process is stopped and continued, runs out of descriptors, has its cache files deleted and cut, and is told to read its
 keys again. Every ten seconds its memory, descriptors and threads are noted. In the end: resident memory by quarters, the
 last within 2 % of the second; descriptors likewise, and as before; threads as before; nothing left of any request; a
-canary that says what it said before; no answer with 5xx but 503. Exit status 1 when one of these does not hold.
+canary that says what it said before; no answer with 5xx but 503; a recording whose replay makes the same plans, all of
+them. Exit status 1 when one of these does not hold.
 
 The warm-up comes first and is not counted: the caches fill up in the first minute, and what is allocated stays the same
 from then on, but malloc takes until the third to have seen its pieces in every order (what it holds is a quarter more).
@@ -34,6 +35,7 @@ CLIENTS = 10
 NOTE_EVERY_S = 10
 SAY_EVERY = 6  # notes
 FAULT_EVERY_S = 7
+RECORD_MAX = 2 << 30  # bytes, where a recording ends by itself
 KEPT = ("snapshots", "snapshot_bytes", "prefix_index_bytes", "sessions", "kept_streams")
 GAUGES = ("requests_running", "requests_waiting", "kv_slots_used", "kv_cells_used", "http_body_bytes", "kept_streams")
 WORDS = "river stone light under seven quiet doors of the old house where none had asked for bread since spring".split()
@@ -48,11 +50,12 @@ class Soak:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
+        self.record = os.path.join(folder, "record")
         self.log = open(os.path.join(folder, "log"), "w+", encoding="utf-8")
         command = [CHASQUI, "serve", "--port", str(self.port), "-np", "6", "-c", str(6 * 1024), "--cache-ram", "48",
                    "--cache-disk", os.path.join(folder, "cache"), "--cache-disk-mib", "64", "--session-dir",
                    os.path.join(folder, "sessions"), "--session-ttl", "20", "--api-key-file", self.keys, "--resume-ttl", "5",
-                   "--log-level", "warning", "--request-timeout", "60"]
+                   "--log-level", "warning", "--request-timeout", "60", "--record", self.record]
         for name in ("cache", "sessions"):
             os.makedirs(os.path.join(folder, name))
         self.server = subprocess.Popen(command, stdout=self.log, stderr=self.log)
@@ -297,6 +300,10 @@ class Soak:
         self.server.send_signal(signal.SIGTERM)
         code = self.server.wait(timeout=60)
         hold(f"exit code {code}", code == 0)
+        replay = subprocess.run([CHASQUI, "replay", self.record], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        whole = os.path.getsize(self.record) < RECORD_MAX
+        print("    " + replay.stdout.strip().replace("\n", "\n    "))
+        hold(f"its recording of {os.path.getsize(self.record) / 2**20:.0f} MiB has the same plans", whole and replay.returncode == 0)
         return all(held)
 
 
