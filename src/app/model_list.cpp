@@ -17,7 +17,7 @@ namespace {
 
 // Groups of options, and options of other groups, that are of the whole server.
 constexpr std::array<std::string_view, 3> kServersGroups = {"Listeners", "Web pages", "Resumable streams"};
-constexpr std::array<std::string_view, 27> kServersFlags = {"--timeout",         "--sse-ping-interval",
+constexpr std::array<std::string_view, 28> kServersFlags = {"--timeout",         "--sse-ping-interval",
                                                             "--drain-time",      "--drain-delay",
                                                             "--tenant-requests", "--supervise",
                                                             "--log-level",       "--log-format",
@@ -30,7 +30,7 @@ constexpr std::array<std::string_view, 27> kServersFlags = {"--timeout",        
                                                             "--models-memory",   "--record",
                                                             "--batch-dir",       "--batch-mib",
                                                             "--batch-lines",     "--media-url-hosts",
-                                                            "--rpc-public"};
+                                                            "--rpc-public",      "--request-log-form"};
 // Of presets alone: no process is stopped, and nothing of a cache is listed.
 constexpr std::array<std::string_view, 2> kPresetKeys = {"stop-timeout", "dedup-cache-models"};
 

@@ -1,8 +1,19 @@
 #include "app/observability_options.h"
 
+#include <map>
+#include <string>
+
 #include <CLI/CLI.hpp>
 
+#include "app/option_kinds.h"
+
 namespace chasqui {
+namespace {
+
+// By whether lines are short.
+const std::map<std::string, bool> kRequestLogForms = {{"short", true}, {"long", false}};
+
+}  // namespace
 
 Result<std::optional<net::HttpTarget>> collector_of(const ServeConfig& config) {
   if (config.otlp_endpoint.empty()) return std::optional<net::HttpTarget>();
@@ -18,6 +29,11 @@ void add_watching_options(CLI::App& app, ServeConfig& config) {
   app.add_flag("--log-requests,!--no-log-requests", config.log_requests,
                "whether each request that has ended is a line in the log; it is by default")
       ->envname("CHASQUI_LOG_REQUESTS");
+  add_choice(app, "--request-log-form", config.short_request_lines, kRequestLogForms,
+             "how much such a line says in a log that is text: status, time, tokens, model, client and id, or all "
+             "fields, as in JSON; see docs/tracing.md")
+      ->envname("CHASQUI_REQUEST_LOG_FORM")
+      ->default_str("short");
   app.add_flag("--log-prompts", config.log_prompts, "log what clients ask: at most 8 KiB of each request's body")
       ->envname("CHASQUI_LOG_PROMPTS");
   app.add_option("--record", config.record,

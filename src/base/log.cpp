@@ -108,6 +108,8 @@ void flush_log(std::chrono::milliseconds most) {
   if (const LogSink* sink = g_sink.load(std::memory_order_acquire)) sink->flush(most);
 }
 
+LogFormat log_format() { return g_format; }
+
 bool log_enabled(LogLevel level) { return level >= g_level && g_level != LogLevel::off; }
 
 std::string format_log_line(LogFormat format, LogLevel level, std::string_view message, LogFields fields) {

@@ -33,6 +33,7 @@ using LogFields = std::initializer_list<LogField>;
 // Call once, before other threads start. Without it: info, text, standard error.
 void configure_log(LogLevel level, LogFormat format);
 bool log_enabled(LogLevel level);
+LogFormat log_format();
 
 void log_debug(std::string_view message, LogFields fields = {});
 void log_info(std::string_view message, LogFields fields = {});

@@ -4,7 +4,8 @@ import fs from 'node:fs';
 import * as test from 'node:test';
 
 import { answer, endless, post, refused, streamChat, user } from './client.mjs';
-import { demo, sim, start } from './server.mjs';
+import { collect, startWithSocket } from './frames.mjs';
+import { demo, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 const secret = 'the treasure lies under the third fig tree';
@@ -79,6 +80,7 @@ describe('a request that has ended', async () => {
     const { timings, usage } = await answer(server, secret, { max_tokens: 3, ignore_eos: true });
     const [line] = await lines(server, (one) => one.completion_tokens === '3');
     assert.equal(line.route, '/v1/chat/completions');
+    assert.match(line.client, /^127\.0\.0\.1:\d+$/);
     assert.equal(line.status, '200');
     assert.equal(line.finish, 'length');
     assert.equal(line.class, 'standard');
@@ -121,14 +123,41 @@ describe('the log', () => {
     while (!server.stderr.includes('"message":"request"')) await server.metrics();
     const all = server.stderr.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
     assert.ok(all.find(({ message }) => message === 'prompt').body.includes('treasure'));
-    assert.equal(all.find(({ message }) => message === 'request').completion_tokens, 2);
+    const line = all.find(({ message }) => message === 'request');
+    assert.equal(line.completion_tokens, 2);
+    assert.match(line.client, /^127\.0\.0\.1:\d+$/);
     assert.ok(!server.stderr.includes('\u001b'));
+  });
+
+  it('has a short line for each request unless more is asked for', async (t) => {
+    const server = await startWithSocket(t, [...sim, '--alias', 'tiny'], { CHASQUI_REQUEST_LOG_FORM: '' });
+    const fields = { max_tokens: 2, ignore_eos: true };
+    await answer(server, secret, fields, { headers: { 'x-request-id': 'mine' } });
+    await server.says(/Z I 200 \d+(ms|\.\ds) \d+→2 tok chat "tiny" from 127\.0\.0\.1:\d+ id=mine\n/);
+    await refused(await post(server, '/v1/completions', { prompt: 'x', temperature: -3 }), 400);
+    await server.says(/Z I 400 \d+ms 0→0 tok completion "tiny" from 127\.0\.0\.1:\d+ id=req_\w+ error=invalid_request\n/);
+    const client = await server.client(t);
+    await collect(client.generate({ prompt: secret, ...fields }));
+    await server.says(/Z I 200 \d+(ms|\.\ds) \d+→2 tok generate "tiny" from unix id=\d+\n/);
+    assert.doesNotMatch(server.stderr, /treasure| I request /);
+  });
+
+  it('is JSON with all fields also where its lines would be short', async (t) => {
+    const server = await start(t, [...sim, '--log-format', 'json', '--request-log-form', 'short']);
+    await answer(server, 'Hello', { max_tokens: 2 });
+    await server.says(/"message":"request",.*"client":"127\.0\.0\.1:\d+",.*"forced_tokens":0}/);
+  });
+
+  it('takes the forms that there are', async () => {
+    const { code, stderr } = await run(['serve', ...sim, '--port', '0', '--request-log-form', 'tiny']);
+    assert.equal(code, 2);
+    assert.match(stderr, /--request-log-form.*long.*short/);
   });
 
   it('has no lines of requests when they are not wanted', async (t) => {
     const server = await start(t, sim, { CHASQUI_LOG_REQUESTS: '0' });
     await answer(server, 'Hello', { max_tokens: 2 });
     await server.idle();
-    assert.doesNotMatch(server.stderr, / request /);
+    assert.doesNotMatch(server.stderr, / request | tok /);
   });
 });

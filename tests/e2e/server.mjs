@@ -29,6 +29,9 @@ process.on('exit', (code) => {
   if (code !== 0) for (const server of Server.all) server.printErrors();
 });
 
+// Tests read all fields of a request's line.
+const forTests = { CHASQUI_REQUEST_LOG_FORM: 'long' };
+
 function cleanEnvironment(extra) {
   const env = Object.entries(process.env).filter(([name]) => !/^(LLAMA|CHASQUI)_/.test(name));
   return { ...Object.fromEntries(env), ...extra };
@@ -65,7 +68,8 @@ export class Server {
     this.args = ['serve', ...door, ...flags];
     // Nothing of a test is to be left in the folders of the user.
     const alone = env.CHASQUI_TUNING_CACHE ? {} : { CHASQUI_NO_TUNING_CACHE: '1' };
-    this.child = spawn(binary, this.args, { env: cleanEnvironment({ ...alone, ...env }), stdio: ['ignore', 'pipe', 'pipe'] });
+    const all = cleanEnvironment({ ...forTests, ...alone, ...env });
+    this.child = spawn(binary, this.args, { env: all, stdio: ['ignore', 'pipe', 'pipe'] });
     this.stderr = '';
     this.stdout = [];
     this.child.stderr.setEncoding('utf8').on('data', (text) => (this.stderr += text));

@@ -52,6 +52,7 @@ RequestNotePtr open_note(const Call& call) {
       request.path, call.caller, request.header("traceparent").value_or(std::string_view()),
       request.header("tracestate").value_or(std::string_view()), call.body);
   note->called(request.header("X-Request-Id").value_or(std::string_view()));
+  if (request.peer) note->from(request.peer->address);
   note->chosen(call.served.config.name);
   return note;
 }

@@ -1,8 +1,11 @@
 #include "api/core/request_log.h"
 
+#include <array>
 #include <cmath>
+#include <utility>
 
 #include "api/core/errors.h"
+#include "base/json_writer.h"
 #include "base/log.h"
 
 namespace chasqui {
@@ -15,7 +18,53 @@ double rounded_ms(Duration time) { return std::round(to_milliseconds(time) * 100
 
 std::string_view or_dash(std::string_view text) { return text.empty() ? std::string_view("-") : text; }
 
+// How routes end, and what their requests are called in a short line; the first that fits.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kKinds = {{{"/chat/completions", "chat"},
+                                                                                  {"/api/chat", "chat"},
+                                                                                  {"/messages", "messages"},
+                                                                                  {"/responses", "response"},
+                                                                                  {"/completions", "completion"},
+                                                                                  {"/completion", "completion"},
+                                                                                  {"/infill", "infill"},
+                                                                                  {"/transcriptions", "transcription"},
+                                                                                  {"generate", "generate"}}};
+
+// A route has the names of its client's sessions in it, so nothing of its text is printed.
+std::string_view kind_of(std::string_view route) {
+  if (route.starts_with("/v1/sessions/") || route.starts_with("session.")) return "session";
+  for (const auto& [ending, kind] : kKinds) {
+    if (route.ends_with(ending)) return kind;
+  }
+  return "request";
+}
+
+std::string time_in_words(Duration time) {
+  const auto ms = static_cast<std::int64_t>(std::llround(to_milliseconds(time)));
+  if (ms < 1000) return std::to_string(ms) + "ms";
+  const std::int64_t tenths = (ms + 50) / 100;
+  return std::to_string(tenths / 10) + '.' + std::to_string(tenths % 10) + 's';
+}
+
+void write_short_line(const RequestRecord& record) {
+  const std::string line = short_request_line(record);
+  // A request of the local socket has no id but the engine's.
+  const std::string id = record.client_id.empty() ? std::to_string(record.id.value) : record.client_id;
+  if (record.error.empty()) return log_info(line, {{"id", id}});
+  log_info(line, {{"id", id}, {"error", record.error}});
+}
+
 }  // namespace
+
+std::string short_request_line(const RequestRecord& record) {
+  std::string out = std::to_string(record.status()) + ' ' + time_in_words(record.ended - record.began) + ' ' +
+                    std::to_string(record.usage.prompt) + "→" + std::to_string(record.usage.completion) + " tok ";
+  out += kind_of(record.route);
+  out += ' ';
+  append_json_string(out, record.model);
+  out += " from ";
+  out += or_dash(record.client);
+  return out;
+}
 
 int RequestRecord::status() const {
   if (refused_with != 0) return refused_with;
@@ -111,8 +160,10 @@ void RequestLog::write_line(const RequestRecord& record) const {
   const Usage& usage = record.usage;
   const Duration reading = record.submitted ? record.arrival - record.began : Duration::zero();
   if (config_.log_prompts) log_info("prompt", {{"request", record.id.value}, {"body", record.prompt}});
+  if (config_.short_lines && log_format() == LogFormat::text) return write_short_line(record);
   log_info("request", {{"request", record.id.value},
                        {"request_id", or_dash(record.client_id)},
+                       {"client", or_dash(record.client)},
                        {"trace", or_dash(record.trace.trace)},
                        {"tenant", or_dash(record.tenant)},
                        {"class", name(record.service_class)},

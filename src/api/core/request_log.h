@@ -1,6 +1,6 @@
 // What became of each request that asks for tokens, told once, when both its handler and the engine are done with it:
-// as a line in the log, and to the span collector. Loop thread only; owned by the application, outlives the
-// handlers.
+// as a line in the log, short or with all fields, and to the span collector. Loop thread only; owned by the
+// application, outlives the handlers.
 //
 // A handler holds a RequestNote from its first line to its last. Prompts and answers are never in it, unless
 // `log_prompts` says so.
@@ -28,6 +28,7 @@ struct RequestRecord {
   std::string tenant;
   std::string model;      // that it was for
   std::string client_id;  // X-Request-Id; empty where there is none
+  std::string client;     // address and port, "unix", or "batch" for a line of one
   std::string prompt;     // with log_prompts: the body, cut
   TraceParent trace;      // trace is empty where spans are not collected and the caller named none
   TimePoint began{};      // the body was there
@@ -51,6 +52,10 @@ struct RequestRecord {
   std::string_view finish() const;
 };
 
+// What a short line says of a request, but for its id:
+// `200 1.2s 34→128 tok chat "model" from 127.0.0.1:53412`.
+std::string short_request_line(const RequestRecord& record);
+
 class RequestLog;
 
 class RequestNote {
@@ -64,6 +69,8 @@ class RequestNote {
 
   // As the client calls it, before it is submitted.
   void called(std::string_view id) { records_.front()->client_id = id; }
+  // Who sent it, as net/socket describes a peer, before it is submitted.
+  void from(std::string_view client) { records_.front()->client = client; }
   void refused(const Error& error);
   // The model that was chosen for it, before it is submitted.
   void chosen(const std::string& model) { records_.front()->model = model; }
@@ -78,6 +85,7 @@ using RequestNotePtr = std::shared_ptr<RequestNote>;
 
 struct RequestLogConfig {
   bool lines = true;         // in the log
+  bool short_lines = true;   // … which people read: those of a JSON log always have all fields
   bool log_prompts = false;  // … with prompts
   bool traces = false;       // a collector takes spans: each request gets a trace
 };

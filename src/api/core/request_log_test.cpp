@@ -1,9 +1,12 @@
 #include "api/core/request_log.h"
 
+#include <string>
+
 #include <boost/json.hpp>
 #include <gtest/gtest.h>
 
 #include "api/observe/span_json.h"
+#include "base/log.h"
 
 namespace chasqui {
 namespace {
@@ -116,6 +119,97 @@ TEST(RequestLog, KeepsTheNewestForTraceFiles) {
   told.open();
   EXPECT_EQ(told.log.ended_since(begin).size(), 1u);
   EXPECT_EQ(told.log.ended_since({}).size(), 2u);
+}
+
+TEST(RequestLog, SaysInAShortLineWhatCameOfARequest) {
+  RequestRecord record;
+  record.route = "/v1/chat/completions";
+  record.model = "tiny \"one\"\n";
+  record.client = "127.0.0.1:53412";
+  record.ended = record.began + milliseconds(1234);
+  record.finished = true;
+  record.usage.prompt = 34;
+  record.usage.completion = 128;
+  EXPECT_EQ(short_request_line(record), R"(200 1.2s 34→128 tok chat "tiny \"one\"\n" from 127.0.0.1:53412)");
+  record.refused_with = 503;
+  record.ended = record.began + milliseconds(7);
+  record.usage = {};
+  record.client = "unix";
+  record.model.clear();
+  EXPECT_EQ(short_request_line(record), R"(503 7ms 0→0 tok chat "" from unix)");
+}
+
+TEST(RequestLog, NamesTheKindOfARequestAndNeverItsClientsWords) {
+  RequestRecord record;
+  record.finished = true;
+  for (const auto& [route, kind] :
+       {std::pair("/chat/completions", "chat"), std::pair("/api/chat", "chat"), std::pair("/v1/messages", "messages"),
+        std::pair("/responses", "response"), std::pair("/v1/completions", "completion"),
+        std::pair("/completion", "completion"), std::pair("/infill", "infill"), std::pair("/generate", "generate"),
+        std::pair("generate", "generate"), std::pair("session.generate", "session"),
+        std::pair("/v1/sessions/\x1b[2J/generate", "session"), std::pair("/\n", "request"),
+        std::pair("/v1/audio/transcriptions", "transcription")}) {
+    record.route = route;
+    EXPECT_EQ(short_request_line(record), "200 0ms 0→0 tok " + std::string(kind) + " \"\" from -");
+  }
+}
+
+TEST(RequestLog, RoundsTheTimeOfAShortLine) {
+  RequestRecord record;
+  for (const auto& [time, words] :
+       {std::pair(microseconds(400), "0ms"), std::pair(microseconds(999'400), "999ms"),
+        std::pair(microseconds(999'600), "1.0s"), std::pair(microseconds(59'960'000), "60.0s")}) {
+    record.ended = record.began + time;
+    const std::string line = short_request_line(record);
+    EXPECT_TRUE(line.starts_with("499 " + std::string(words) + ' ')) << line;
+  }
+}
+
+// What a request that has a client, or is refused, leaves in the log; the settings of the process stay as they are.
+class RequestLines : public testing::Test {
+ protected:
+  ~RequestLines() override { configure_log(LogLevel::info, LogFormat::text); }
+
+  static std::string lines(bool short_lines, std::string_view id) {
+    Told told({.short_lines = short_lines});
+    testing::internal::CaptureStderr();
+    {
+      RequestNotePtr note = told.open();
+      note->called(id);
+      note->from("[::1]:4711");
+      note->chosen("m");
+      note->submitted(*told.request(7), false);
+      told.log.finished(Told::finished(7));
+    }
+    told.open()->refused({ErrorCode::overloaded, "full", ""});
+    return testing::internal::GetCapturedStderr();
+  }
+};
+
+TEST_F(RequestLines, AreShortInALogThatIsText) {
+  const std::string out = lines(true, "req_1");
+  EXPECT_NE(out.find(" I 200 0ms 10→4 tok chat \"m\" from [::1]:4711 id=req_1\n"), std::string::npos) << out;
+  EXPECT_NE(out.find(" I 503 0ms 0→0 tok chat \"\" from - id=0 error=overloaded\n"), std::string::npos) << out;
+  const std::string without = lines(true, "");
+  EXPECT_NE(without.find(" from [::1]:4711 id=7\n"), std::string::npos) << "the engine's number: " << without;
+  const std::string forged = lines(true, "x\n2026 E y");
+  EXPECT_NE(forged.find(" id=\"x\\n2026 E y\"\n"), std::string::npos) << forged;
+}
+
+TEST_F(RequestLines, HaveAllFieldsWhereTheyAreToBeLong) {
+  const std::string out = lines(false, "req_1");
+  EXPECT_NE(out.find(" I request request=7 request_id=req_1 client=[::1]:4711 trace=- "), std::string::npos) << out;
+  EXPECT_NE(out.find(" request_id=- client=- "), std::string::npos) << out;
+}
+
+TEST_F(RequestLines, AlwaysHaveAllFieldsInJson) {
+  configure_log(LogLevel::info, LogFormat::json);
+  const std::string out = lines(true, "req_1");
+  const json::value line = json::parse(out.substr(0, out.find('\n')));
+  EXPECT_EQ(line.at("message"), "request");
+  EXPECT_EQ(line.at("client"), "[::1]:4711");
+  EXPECT_EQ(line.at("request_id"), "req_1");
+  EXPECT_EQ(line.at("completion_tokens"), 4);
 }
 
 TEST(RequestLog, MakesATraceOnlyWhereSpansAreCollected) {

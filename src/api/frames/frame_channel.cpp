@@ -195,6 +195,7 @@ net::Awaitable<void> FrameChannel::generate([[maybe_unused]] Busy busy, Held hel
   if (node_.frontend.requests != nullptr) {
     note = node_.frontend.requests->open(head.event.empty() ? "generate" : head.event, caller_, head.traceparent,
                                          head.tracestate, body);
+    note->from(connection_.peer().address);
   }
   std::optional<SessionUse> use;
   Permit permit;
