@@ -85,7 +85,7 @@ class Server:
         flags += [] if cells is None else ["-c", str(cells)]
         flags += thread_flags() + list(more)
         if side == "chasqui":
-            command = [CHASQUI, "serve"] + flags + shlex.split(os.environ.get("OUR_ARGS", ""))
+            command = [CHASQUI, "serve", "--log-format", "text"] + flags + shlex.split(os.environ.get("OUR_ARGS", ""))
         else:
             command = [LLAMA_SERVER] + flags + shlex.split(os.environ.get("PEER_ARGS", ""))
         self.log = tempfile.TemporaryFile(mode="w+")

@@ -55,7 +55,7 @@ class Soak:
         command = [CHASQUI, "serve", "--port", str(self.port), "-np", "6", "-c", str(6 * 1024), "--cache-ram", "48",
                    "--cache-disk", os.path.join(folder, "cache"), "--cache-disk-mib", "64", "--session-dir",
                    os.path.join(folder, "sessions"), "--session-ttl", "20", "--api-key-file", self.keys, "--resume-ttl", "5",
-                   "--log-level", "warning", "--request-timeout", "60", "--record", self.record]
+                   "--log-level", "warning", "--log-format", "text", "--request-timeout", "60", "--record", self.record]
         for name in ("cache", "sessions"):
             os.makedirs(os.path.join(folder, name))
         self.server = subprocess.Popen(command, stdout=self.log, stderr=self.log)

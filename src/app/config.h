@@ -139,13 +139,13 @@ struct ServeConfig {
   Wakeup::Kind wakeup = Wakeup::Kind::eventfd;
 
   LogLevel log_level = LogLevel::info;
-  LogFormat log_format = LogFormat::text;
-  std::string log_file;             // empty: standard error
-  bool log_requests = true;         // a line for each, when it has ended
-  bool short_request_lines = true;  // … of a log that is text
-  bool log_prompts = false;         // … and its body
-  std::string record;               // file for what is scheduled (docs/recordings.md); empty: nothing is recorded
-  std::string otlp_endpoint;        // http://host:port of a collector of spans; empty: none, and no connection is made
+  std::optional<LogFormat> log_format;  // none: by whether the log goes to a terminal
+  std::string log_file;                 // empty: standard error
+  bool log_requests = true;             // a line for each, when it has ended
+  bool short_request_lines = true;      // … of a log that is text
+  bool log_prompts = false;             // … and its body
+  std::string record;                   // file for what is scheduled (docs/recordings.md); empty: nothing is recorded
+  std::string otlp_endpoint;            // http://host:port of a collector of spans; empty: no connection is made
 
   LlamaOptionsPtr llama;           // flags of llama-server's that llama-common has read; null: none
   std::vector<std::string> notes;  // … and those that have no effect here, for the log

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "cli/terminal.h"
 
 namespace chasqui {
 namespace {
@@ -53,6 +53,11 @@ void LogFile::open_again() {
   } else {
     log_error("the log file could not be opened again; the log goes on as before", {{"reason", reason}});
   }
+}
+
+void configure_log_for(int descriptor, LogLevel level, std::optional<LogFormat> format) {
+  const LogFormat fitting = cli::is_terminal(descriptor) ? LogFormat::text : LogFormat::json;
+  configure_log(level, format.value_or(fitting), cli::shows_colours(descriptor));
 }
 
 }  // namespace chasqui

@@ -2,9 +2,11 @@
 // processes may share it; open_again() follows a file that was moved away. Owned by serve(); open_again() on the loop.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/error.h"
+#include "base/log.h"
 
 namespace chasqui {
 
@@ -26,5 +28,9 @@ class LogFile {
   std::string path_;
   int descriptor_;
 };
+
+// configure_log() for a log that goes to `descriptor`. Where no format was asked for: text on a terminal, which a
+// person reads, and JSON elsewhere. On a terminal text has colours, unless NO_COLOR or TERM=dumb is against it.
+void configure_log_for(int descriptor, LogLevel level, std::optional<LogFormat> format);
 
 }  // namespace chasqui

@@ -1,6 +1,7 @@
 #include "app/log_file.h"
 
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -74,6 +75,54 @@ TEST_F(LogFileTest, APipeWithAReaderGetsLinesAndMayKeepThemWaiting) {
   EXPECT_EQ(::read(reader, read.data(), read.size()), 5);
   EXPECT_EQ(::fcntl(file->descriptor(), F_GETFL) & (O_NONBLOCK | O_APPEND), O_APPEND);
   ::close(reader);
+}
+
+// What is written is not looked at: how a line would be written is.
+class LogForm : public testing::Test {
+ protected:
+  ~LogForm() override {
+    if (terminal_ >= 0) ::close(terminal_);
+    configure_log(LogLevel::info, LogFormat::text);
+  }
+
+  static std::string error_line() { return whole_log_line(LogLevel::error, "bad", {}); }
+  static bool is_coloured() { return error_line().find('\x1b') != std::string::npos; }
+
+  const int terminal_ = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+};
+
+TEST_F(LogForm, IsJsonWhereThereIsNoTerminal) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  configure_log_for(pipe[1], LogLevel::info, std::nullopt);
+  EXPECT_EQ(log_format(), LogFormat::json);
+  configure_log_for(pipe[1], LogLevel::info, LogFormat::text);
+  EXPECT_EQ(log_format(), LogFormat::text);
+  EXPECT_FALSE(is_coloured());
+  configure_log_for(-1, LogLevel::info, std::nullopt);
+  EXPECT_EQ(log_format(), LogFormat::json) << "standard error may be closed";
+  for (const int end : pipe) ::close(end);
+}
+
+TEST_F(LogForm, IsTextInColoursOnATerminal) {
+  if (terminal_ < 0 || ::isatty(terminal_) != 1) GTEST_SKIP() << "there are no terminals here";
+  ::unsetenv("NO_COLOR");
+  ::setenv("TERM", "xterm", 1);
+  configure_log_for(terminal_, LogLevel::info, std::nullopt);
+  EXPECT_EQ(log_format(), LogFormat::text);
+  EXPECT_TRUE(is_coloured());
+  ::setenv("TERM", "dumb", 1);
+  configure_log_for(terminal_, LogLevel::info, std::nullopt);
+  EXPECT_EQ(log_format(), LogFormat::text);
+  EXPECT_FALSE(is_coloured());
+  ::setenv("TERM", "xterm", 1);
+  ::setenv("NO_COLOR", "1", 1);
+  configure_log_for(terminal_, LogLevel::info, std::nullopt);
+  EXPECT_FALSE(is_coloured());
+  ::unsetenv("NO_COLOR");
+  configure_log_for(terminal_, LogLevel::info, LogFormat::json);
+  EXPECT_EQ(log_format(), LogFormat::json);
+  EXPECT_FALSE(is_coloured());
 }
 
 }  // namespace

@@ -90,10 +90,10 @@ int serve_with(ServeConfig& config, const HeldHangup& hangup, const LogMetrics& 
 
 int serve(ServeConfig config) {
   const HeldHangup hangup(config);
-  configure_log(config.log_level, config.log_format);
   LogMetrics log_metrics;
   auto log_file = LogFile::open(config.log_file);
   if (!log_file) return fail(log_file.error(), 2);
+  configure_log_for(log_file->descriptor(), config.log_level, config.log_format);
   LogWriter log(log_metrics, kCountLimit<"log_lines">, log_file->descriptor());
   const int code = serve_with(config, hangup, log_metrics, *log_file);
   if (!log.close()) ::_exit(code);

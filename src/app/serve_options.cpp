@@ -46,7 +46,8 @@ const std::map<std::string, LogLevel> kLogLevels = {{"debug", LogLevel::debug},
                                                     {"warning", LogLevel::warning},
                                                     {"error", LogLevel::error},
                                                     {"off", LogLevel::off}};
-const std::map<std::string, LogFormat> kLogFormats = {{"text", LogFormat::text}, {"json", LogFormat::json}};
+const std::map<std::string, std::optional<LogFormat>> kLogFormats = {
+    {"auto", std::nullopt}, {"text", LogFormat::text}, {"json", LogFormat::json}};
 
 // Which models there are, and what they are called.
 void add_name_options(CLI::App& app, ServeConfig& config) {
@@ -194,9 +195,10 @@ void add_log_options(CLI::App& app, ServeConfig& config) {
   add_choice(app, "--log-level", config.log_level, kLogLevels, "least important lines to log")
       ->envname("CHASQUI_LOG_LEVEL")
       ->default_str("info");
-  add_choice(app, "--log-format", config.log_format, kLogFormats, "format of log lines on standard error")
+  add_choice(app, "--log-format", config.log_format, kLogFormats,
+             "format of log lines; auto: text on a terminal, JSON in a file or a pipe")
       ->envname("CHASQUI_LOG_FORMAT")
-      ->default_str("text");
+      ->default_str("auto");
   app.add_option("--log-file", config.log_file,
                  "file that the log is added to, instead of standard error; SIGHUP opens it again")
       ->envname("LLAMA_ARG_LOG_FILE")

@@ -264,12 +264,12 @@ void end_hung_process() {
 }
 
 int supervise(const ServeConfig& config, char** argv) {
-  configure_log(config.log_level, config.log_format);
   auto log_file = LogFile::open(config.log_file);
   if (!log_file) {
     std::fprintf(stderr, "chasqui: %s\n", log_file.error().message.c_str());
     return 2;
   }
+  configure_log_for(log_file->descriptor(), config.log_level, config.log_format);
   std::optional<Supervisor> supervisor(std::in_place, config, *log_file, argv);
   auto listeners = listeners_of(config);
   Result<void> opened = listeners ? supervisor->open(*listeners) : Result<void>(listeners.error());

@@ -19,6 +19,7 @@ namespace {
 // Constant after configure_log(), which runs before other threads start.
 LogLevel g_level = LogLevel::info;
 LogFormat g_format = LogFormat::text;
+bool g_colours = false;
 std::atomic<LogSink*> g_sink{nullptr};
 
 constexpr std::array<std::string_view, 5> kLevelNames = {"debug", "info", "warning", "error", "off"};
@@ -56,6 +57,12 @@ void append_text_value(std::string& out, const LogField& field) {
   }
 }
 
+// Empty: the terminal's own.
+std::string_view colour_of(LogLevel level) {
+  if (!g_colours) return "";
+  return level == LogLevel::error ? "\x1b[31m" : level == LogLevel::warning ? "\x1b[33m" : "";
+}
+
 void append_time(std::string& out) {
   const auto now = std::chrono::system_clock::now();
   const auto since_epoch = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count();
@@ -89,9 +96,10 @@ void log_line(LogLevel level, std::string_view message, LogFields fields) {
 
 }  // namespace
 
-void configure_log(LogLevel level, LogFormat format) {
+void configure_log(LogLevel level, LogFormat format, bool colours) {
   g_level = level;
   g_format = format;
+  g_colours = colours;
 }
 
 void set_log_sink(LogSink* sink) { g_sink.store(sink, std::memory_order_release); }
@@ -152,7 +160,11 @@ std::string whole_log_line(LogLevel level, std::string_view message, LogFields f
   } else {
     append_time(line);
     line += ' ';
-    line += body;
+    const std::string_view colour = colour_of(level);
+    line += colour;
+    line += body[0];
+    if (!colour.empty()) line += "\x1b[0m";
+    line.append(body, 1);
   }
   line += '\n';
   return line;

@@ -1,7 +1,8 @@
 // Structured log lines: a short fixed message and named fields, as text
-// (`2026-11-21T12:00:01.123Z I message key=value`) or as one JSON object a line. Any thread; a line is written whole,
-// or goes to a LogSink (base/log_sink.h) where there is one. Never put prompts, answers or keys into a field. Control
-// characters and invalid UTF-8 in values are escaped, so that a client cannot forge lines.
+// (`2026-11-21T12:00:01.123Z I message key=value`), in which the level of a warning or an error may have a colour, or
+// as one JSON object a line. Any thread; a line is written whole, or goes to a LogSink (base/log_sink.h) where there is
+// one. Never put prompts, answers or keys into a field. Control characters and invalid UTF-8 in values are escaped, so
+// that a client cannot forge lines.
 #pragma once
 
 #include <concepts>
@@ -31,7 +32,7 @@ struct LogField {
 using LogFields = std::initializer_list<LogField>;
 
 // Call once, before other threads start. Without it: info, text, standard error.
-void configure_log(LogLevel level, LogFormat format);
+void configure_log(LogLevel level, LogFormat format, bool colours = false);
 bool log_enabled(LogLevel level);
 LogFormat log_format();
 
@@ -42,7 +43,7 @@ void log_error(std::string_view message, LogFields fields = {});
 
 // The line without its time stamp, exactly as it is written; for tests.
 std::string format_log_line(LogFormat format, LogLevel level, std::string_view message, LogFields fields);
-// … and with it, as of now, and with its end.
+// … and with it, as of now, and with its end; in colours where they are configured.
 std::string whole_log_line(LogLevel level, std::string_view message, LogFields fields);
 
 }  // namespace chasqui

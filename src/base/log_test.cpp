@@ -92,6 +92,17 @@ TEST_F(LogOutput, IsOneLineWithATimeStampInFront) {
   EXPECT_EQ(without_time(json.substr(kBeginning.size())), R"(","level":"info","message":"started","port":8080})" "\n");
 }
 
+TEST_F(LogOutput, HasTheLevelsOfWarningsAndErrorsInColoursWhereTheyAreWanted) {
+  configure_log(LogLevel::info, LogFormat::text, true);
+  EXPECT_EQ(without_time(written([] { log_info("fine", {{"n", 1}}); })), " I fine n=1\n");
+  EXPECT_EQ(without_time(written([] { log_warning("odd", {{"n", 1}}); })), " \x1b[33mW\x1b[0m odd n=1\n");
+  EXPECT_EQ(without_time(written([] { log_error("bad"); })), " \x1b[31mE\x1b[0m bad\n");
+  configure_log(LogLevel::info, LogFormat::json, true);
+  EXPECT_EQ(written([] { log_error("bad"); }).find('\x1b'), std::string::npos);
+  configure_log(LogLevel::info, LogFormat::text);
+  EXPECT_EQ(without_time(written([] { log_error("bad"); })), " E bad\n");
+}
+
 TEST_F(LogOutput, LeavesOutWhatIsBelowTheLevel) {
   configure_log(LogLevel::warning, LogFormat::text);
   EXPECT_FALSE(log_enabled(LogLevel::info));

@@ -251,6 +251,18 @@ describe('chasqui serve in a terminal', inTerminal, async () => {
     await terminal.shows(/ended 0/);
   });
 
+  it('logs text with warnings in yellow, unless colours are unwanted', async (t) => {
+    const flags = ['serve', ...sim, '--port', '0', '--defrag-thold', '0.1'];
+    const painted = new Terminal(t, flags, { env: { NO_COLOR: '' } });
+    await painted.shows(/Z W --defrag-thold has no effect/);
+    assert.match(painted.paintedScreen(), /Z \x1b\[33mW\x1b\[\d*m --defrag-thold/);
+    for (const env of [{ NO_COLOR: '1' }, { CHASQUI_LOG_FORMAT: 'json' }]) {
+      const plain = new Terminal(t, flags, { env });
+      await plain.shows(/--defrag-thold has no effect/);
+      assert.doesNotMatch(plain.paintedScreen(), /\x1b\[33m/);
+    }
+  });
+
   it('is told by the log where there is no terminal', async (t) => {
     const server = await start(t, demo);
     await server.until(() => /I done: trying compute threads seconds=\d/.test(server.stderr), 'the log tells it');

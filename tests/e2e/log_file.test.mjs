@@ -39,6 +39,15 @@ describe('--log-file', async () => {
     });
   }
 
+  it('is JSON unless it is asked for as text', async () => {
+    for (const [name, format, line] of [['auto.log', 'auto', /^\{"time":.*"message":"request"/m], ['text.log', 'text', /Z I request /]]) {
+      const server = await start(test, [...sim, '--log-format', format, '--log-file', path.join(folder, name)]);
+      await answer(server, 'x', { max_tokens: 1 });
+      await says(server, name, line);
+    }
+    for (const line of read('auto.log').trim().split('\n')) JSON.parse(line);
+  });
+
   it('that cannot be written is named', async () => {
     const { code, stderr } = await run(['serve', '--port', '0', '--log-file', path.join(folder, 'no', 'such')]);
     assert.equal(code, 2);

@@ -29,8 +29,8 @@ process.on('exit', (code) => {
   if (code !== 0) for (const server of Server.all) server.printErrors();
 });
 
-// Tests read all fields of a request's line.
-const forTests = { CHASQUI_REQUEST_LOG_FORM: 'long' };
+// Tests read the log from a pipe, where it would be JSON, and all fields of a request's line.
+export const textLog = { CHASQUI_LOG_FORMAT: 'text', CHASQUI_REQUEST_LOG_FORM: 'long' };
 
 function cleanEnvironment(extra) {
   const env = Object.entries(process.env).filter(([name]) => !/^(LLAMA|CHASQUI)_/.test(name));
@@ -39,7 +39,8 @@ function cleanEnvironment(extra) {
 
 // Runs the binary to its end, for starts that must fail.
 export async function run(args, env = {}) {
-  const child = spawn(binary, args, { env: cleanEnvironment(env), timeout: hangAfter });
+  const all = cleanEnvironment(args[0] === 'serve' ? { ...textLog, ...env } : env);
+  const child = spawn(binary, args, { env: all, timeout: hangAfter });
   const out = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text) => {
     out.stdout += text;
@@ -68,7 +69,7 @@ export class Server {
     this.args = ['serve', ...door, ...flags];
     // Nothing of a test is to be left in the folders of the user.
     const alone = env.CHASQUI_TUNING_CACHE ? {} : { CHASQUI_NO_TUNING_CACHE: '1' };
-    const all = cleanEnvironment({ ...forTests, ...alone, ...env });
+    const all = cleanEnvironment({ ...textLog, ...alone, ...env });
     this.child = spawn(binary, this.args, { env: all, stdio: ['ignore', 'pipe', 'pipe'] });
     this.stderr = '';
     this.stdout = [];

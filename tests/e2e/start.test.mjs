@@ -348,10 +348,20 @@ describe('a start', async () => {
     assert.match(start.found, /--spec-type draft needs a file/);
   });
 
-  it('logs to standard error, as JSON when asked', async (t) => {
-    const server = await start(t, [...sim, '--log-format', 'json']);
+  it('logs to standard error, as JSON into a pipe or when asked, and greets in text', async (t) => {
+    for (const [flags, env] of [[['--log-format', 'json'], {}], [[], { CHASQUI_LOG_FORMAT: '' }], [['--log-format', 'auto'], {}]]) {
+      const server = await start(t, [...sim, ...flags], env);
+      assert.match(server.stdout[1], /^serving sim /);
+      await server.stop();
+      const lines = server.stderr.trim().split('\n').map((line) => JSON.parse(line));
+      assert.ok(lines.some(({ message }) => message === 'draining'));
+    }
+  });
+
+  it('logs text into a pipe when asked, without colours', async (t) => {
+    const server = await start(t, [...sim, '--log-format', 'text', '--defrag-thold', '0.1'], { CHASQUI_LOG_FORMAT: 'json' });
     await server.stop();
-    const lines = server.stderr.trim().split('\n').map((line) => JSON.parse(line));
-    assert.ok(lines.some((line) => JSON.stringify(line).includes('draining')));
+    assert.match(server.stderr, /^\S+Z W --defrag-thold has no effect[^]*^\S+Z I draining /m);
+    assert.ok(!server.stderr.includes('\u001b'));
   });
 });

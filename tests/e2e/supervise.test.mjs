@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 
 import { ask, streamChat, user } from './client.mjs';
 import { exchange, parse, request } from './raw.mjs';
-import { binary, hangAfter, run, sim, start } from './server.mjs';
+import { binary, hangAfter, run, sim, start, textLog } from './server.mjs';
 
 const { describe, it } = test;
 
@@ -57,7 +57,7 @@ async function underLoad(server, change) {
 // In place of a shell that has done something before.
 async function after(t, commands, flags = []) {
   const args = ['-c', `${commands}; exec "$0" "$@"`, binary, 'serve', ...sim, '--supervise', '--port', '0', ...flags];
-  const child = spawn('sh', args, { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
+  const child = spawn('sh', args, { env: { ...process.env, ...textLog }, stdio: ['pipe', 'pipe', 'pipe'], detached: true });
   t.after(() => child.kill('SIGKILL'));
   const ended = once(child, 'close');
   const server = { pid: child.pid, stdin: child.stdin, ended, says: (pattern) => until(child.stderr, pattern) };
