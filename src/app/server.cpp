@@ -17,6 +17,7 @@
 #include "app/supervise.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "cli/machine.h"
 #include "engine/compat_metrics.h"
 #include "engine/engine.h"
 #include "engine/worker.h"
@@ -202,9 +203,11 @@ void Server::greet(const std::string& url) const {
   for (const ServedModel* const served : node_.models.all()) {
     const Engine& engine = served->engine;
     const std::string shared = engine.workers() > 1 ? " of " + std::to_string(engine.workers()) + " workers" : "";
-    std::printf("serving %s (%s), %d slots of %d tokens%s\n", served->config.name.c_str(),
+    const std::uint64_t needs = node_.models.entry_of(*served).needs;
+    const std::string memory = needs > 0 ? ", " + cli::bytes_in_words(needs) + " of memory" : "";
+    std::printf("serving %s (%s), %d slots of %d tokens%s%s\n", served->config.name.c_str(),
                 served->model.info.description.c_str(), engine.shape().slots, engine.shape().cells_per_slot,
-                shared.c_str());
+                shared.c_str(), memory.c_str());
   }
   if (!url.empty()) {
     const std::string near = reachable_here(url);

@@ -210,6 +210,14 @@ describe('a start', async () => {
     assert.ok((await answer(server, 'What is Chasqui?', { max_tokens: 2 })).text.length > 0);
   });
 
+  it('says how much memory the model of a file takes, as /v1/models does', async (t) => {
+    const model = path.join(import.meta.dirname, '../../models/demo/chasqui-demo.gguf');
+    const server = await start(t, ['-m', model, '-np', '2', '-c', '2048', '-t', '1']);
+    const { data: [{ memory_bytes: bytes }] } = await (await server.fetch('/v1/models')).json();
+    const [, said] = /^serving chasqui-demo \(.+\), 2 slots of 1024 tokens, (\d+) MiB of memory$/.exec(server.stdout[1]) ?? [];
+    assert.equal(Number(said), Math.round(bytes / 2 ** 20), server.stdout[1]);
+  });
+
   it('on an address that strangers reach needs a key', async (t) => {
     for (const host of ['0.0.0.0', '::', '192.0.2.1']) {
       const { code, stderr } = await run(['serve', ...sim, '--port', '0', '--host', host]);
