@@ -351,6 +351,8 @@ CommandLine read_command_line(int argc, const char* const* argv) {
     return {std::nullopt, explain(seen.app, error, origins)};
   }
   seen.config.notes = std::move(notes);
+  const auto keys = settings.origins.find("api-key");
+  seen.config.keys_from_environment = keys != settings.origins.end() && keys->second == Origin::environment;
   for (ServeConfig* config : {&seen.config, &seen.doctor_config}) {
     config->llama = config->model.llama = llama;
     config->origins = origins;

@@ -91,6 +91,7 @@ struct ServeConfig {
   std::string socket;       // frames on this path (docs/protocol.md)
   std::uint32_t socket_mode = 0600;
   std::vector<std::string> api_keys;
+  bool keys_from_environment = false;     // those are LLAMA_API_KEY's
   std::string api_key_file;               // more of them, with names and shares; read again on SIGHUP
   bool no_auth = false;                   // allows a public address without a key
   std::vector<std::string> admin_listen;  // addresses and paths for operators; empty: none

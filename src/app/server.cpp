@@ -13,6 +13,7 @@
 #include "api/core/served_model.h"
 #include "api/routes/routes.h"
 #include "api/schema/recent_schemas.h"
+#include "app/greeting.h"
 #include "app/model_memory.h"
 #include "app/supervise.h"
 #include "base/limits.h"
@@ -212,14 +213,7 @@ void Server::greet(const std::string& url) const {
   if (!url.empty()) {
     const std::string near = reachable_here(url);
     if (settings_.page) std::printf("talk to it in a browser: %s/\n", near.c_str());
-    // As it is printed it works: a certificate for a name does not fit an address, and a key is no output.
-    const bool keys = !config_.api_keys.empty() || !config_.api_key_file.empty();
-    const bool demo = config_.engine == EngineKind::llama && config_.model_path.empty();
-    std::printf(
-        "try: curl -N%s %s/v1/chat/completions%s -d "
-        "'{\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}]}'\n",
-        tls_ ? "k" : "", near.c_str(), keys ? " -H 'Authorization: Bearer YOUR_KEY'" : "",
-        demo ? "What is Chasqui?" : "Say hello in three languages.");
+    std::fputs(request_to_try(config_, near, tls_.has_value()).c_str(), stdout);
   }
   std::fflush(stdout);
 }

@@ -264,17 +264,30 @@ describe('a start', async () => {
     assert.doesNotMatch(stderr, /nowhere/);
   });
 
-  it('prints a request that works as it is printed', async (t) => {
-    for (const flags of [[], ['--host', '0.0.0.0', '--port', '0', '--api-key', 'YOUR_KEY']]) {
-      const server = await start(t, [...sim, ...flags]);
-      if (flags.length > 0) server.key = 'YOUR_KEY';
+  const keyFile = "# mine\r\n\r\n \t# more\nsha256:" + 'ab'.repeat(32) + ' name=a\r\n \ts3cret\tname=b\r\nother-key\n';
+  for (const [what, flags, env, shell] of [
+    ['without keys', [], {}, {}],
+    ['with a key of the environment', [], { LLAMA_API_KEY: 's3cret' }, { LLAMA_API_KEY: 's3cret' }],
+    ['with keys of the environment', [], { LLAMA_API_KEY: 's3cret,other-key' }, { LLAMA_API_KEY: 's3cret,other-key' }],
+    ['with a key file', ['--api-key-file', file("it's a key file", keyFile)], {}, {}],
+    ['with a key file and a key that was typed', ['--api-key', 'other', '--api-key-file', file('keys of two', 's3cret')], {}, {}],
+    ['with a key that was typed', ['--api-key', 's3cret'], {}, { API_KEY: 's3cret' }],
+  ]) {
+    it(`prints a request that works as it is printed, ${what}`, async (t) => {
+      const open = what === 'without keys' ? [] : ['--host', '0.0.0.0', '--port', '0'];
+      const server = await start(t, [...sim, ...open, ...flags], env);
+      if (open.length > 0) server.key = 's3cret';
+      await server.until(() => server.stdout.some((text) => text.startsWith('try: ')), 'it says what to try');
       const line = server.stdout.find((text) => text.startsWith('try: '));
       assert.doesNotMatch(line, /0\.0\.0\.0|What is Chasqui/);
-      const { status, stdout, stderr } = spawnSync('sh', ['-c', `${line.slice(5)} -sS`], { encoding: 'utf8' });
+      assert.doesNotMatch(server.stdout.join('\n') + server.stderr, /s3cret|other-key/, 'no key is printed');
+      assert.equal(server.stdout.some((text) => text.endsWith('read -r API_KEY')), 'API_KEY' in shell);
+      const all = { ...process.env, LLAMA_API_KEY: '', API_KEY: '', ...shell };
+      const { status, stdout, stderr } = spawnSync('sh', ['-c', `${line.slice(5)} -sS`], { encoding: 'utf8', env: all });
       assert.equal(status, 0, stderr);
       assert.match(stdout, /data: \[DONE\]/);
-    }
-  });
+    });
+  }
 
   it('on a socket path where another server answers fails, and leaves that one alone', async (t) => {
     const socket = path.join(folder, 'taken.sock');

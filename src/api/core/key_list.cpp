@@ -100,6 +100,14 @@ std::optional<Mistake> read_option(std::string_view word, KeyLine& line) {
   return std::nullopt;
 }
 
+// Takes the next line; empty where it says nothing.
+std::string_view take_line(std::string_view& rest) {
+  const std::string_view text = rest.substr(0, rest.find('\n'));
+  rest.remove_prefix(std::min(text.size() + 1, rest.size()));
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  return first == std::string_view::npos || text[first] == '#' ? std::string_view() : text;
+}
+
 std::optional<Mistake> read_line(std::string_view text, KeyLine& line) {
   const std::string_view key = take_word(text);
   if (key.starts_with(kHashed)) {
@@ -193,11 +201,9 @@ Result<std::vector<KeyLine>> parse_keys(const std::vector<std::string>& plain, c
   }
   std::size_t line_number = 0;
   while (!file_text.empty()) {
-    const std::string_view text = file_text.substr(0, file_text.find('\n'));
-    file_text.remove_prefix(std::min(text.size() + 1, file_text.size()));
+    const std::string_view text = take_line(file_text);
     ++line_number;
-    const std::size_t first = text.find_first_not_of(kBlanks);
-    if (first == std::string_view::npos || text[first] == '#') continue;
+    if (text.empty()) continue;
     if (auto added = reader.add(text, line_number); !added) return added.error();
   }
   std::vector<KeyLine> keys = reader.take();
@@ -206,6 +212,14 @@ Result<std::vector<KeyLine>> parse_keys(const std::vector<std::string>& plain, c
     return invalid_field("--api-key-file", "--api-key-file: there are no keys in " + file_name);
   }
   return keys;
+}
+
+bool has_plain_key(std::string_view file_text) {
+  while (!file_text.empty()) {
+    std::string_view text = take_line(file_text);
+    if (!text.empty() && !take_word(text).starts_with(kHashed)) return true;
+  }
+  return false;
 }
 
 Result<std::vector<KeyLine>> read_keys(const std::vector<std::string>& plain, const std::string& file_name) {

@@ -32,7 +32,10 @@ struct KeyLine {
 Result<std::vector<KeyLine>> parse_keys(const std::vector<std::string>& plain, const std::string& file_name,
                                         std::string_view file_text);
 
-// The same with the text of the file itself; an empty name reads none.
+// A line of a file has a key itself, and not its hash.
+bool has_plain_key(std::string_view file_text);
+
+// The same as parse_keys() with the text of the file itself; an empty name reads none.
 Result<std::vector<KeyLine>> read_keys(const std::vector<std::string>& plain, const std::string& file_name);
 
 }  // namespace chasqui

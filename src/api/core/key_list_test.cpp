@@ -94,6 +94,14 @@ TEST(KeyList, WithoutKeysIsAMistakeWhenThereIsAFile) {
   EXPECT_TRUE(none->empty());
 }
 
+TEST(KeyList, KnowsWhetherALineHasAKeyItself) {
+  EXPECT_TRUE(has_plain_key("key"));
+  EXPECT_TRUE(has_plain_key("# mine\n\n \t\r\nsha256:00 name=a\n\tkey name=b\r\n"));
+  for (const char* text : {"", "\n", "# key\n", "sha256:00", " sha256:00 name=a\n# key\n\n"}) {
+    EXPECT_FALSE(has_plain_key(text)) << text;
+  }
+}
+
 TEST(KeyList, IsBounded) {
   std::string text;
   for (int i = 0; i <= 2048; ++i) text += "key" + std::to_string(i) + "\n";
