@@ -30,7 +30,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kKinds = 
                                                                                   {"generate", "generate"}}};
 
 // A route has the names of its client's sessions in it, so nothing of its text is printed.
-std::string_view kind_of(std::string_view route) {
+std::string_view word_for(std::string_view route) {
   if (route.starts_with("/v1/sessions/") || route.starts_with("session.")) return "session";
   for (const auto& [ending, kind] : kKinds) {
     if (route.ends_with(ending)) return kind;
@@ -58,7 +58,7 @@ void write_short_line(const RequestRecord& record) {
 std::string short_request_line(const RequestRecord& record) {
   std::string out = std::to_string(record.status()) + ' ' + time_in_words(record.ended - record.began) + ' ' +
                     std::to_string(record.usage.prompt) + "→" + std::to_string(record.usage.completion) + " tok ";
-  out += kind_of(record.route);
+  out += word_for(record.route);
   out += ' ';
   append_json_string(out, record.model);
   out += " from ";
