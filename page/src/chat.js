@@ -7,6 +7,7 @@ import { h, icon, iconButton, say, toast } from './dom.js';
 import { MessageView } from './message.js';
 import { Break, Refusal, resumeAnswer, stopStream, streamAnswer } from './server.js';
 import { requestFields, settingsFor } from './settings.js';
+import { welcome } from './welcome.js';
 
 // Made at once when a conversation is opened: so many messages, and so many screens, from its end.
 const madeAtOnce = { messages: 6, screens: 1.5 };
@@ -15,7 +16,6 @@ const holdsStill = CSS.supports('overflow-anchor', 'auto'); // what is seen stay
 const keepEvery = 500; // milliseconds between two writes of an answer that is coming
 const resumePauses = [0, 0, 500, 1000, 2000, 4000, 8000]; // milliseconds; the server keeps a stream for longer
 const roundsMost = 20; // of tools that run without asking, for one message
-const suggestions = ['What is Chasqui?', 'What is a prefix cache?', 'Why does a long prompt not freeze other streams?'];
 
 export class Chat {
   // `page` is the rest: settings, model name, askForKey, listChanged, keep, buttons for the bar.
@@ -67,7 +67,7 @@ export class Chat {
     const before = new Map(this.views.map((view) => [view.node, view]));
     this.views = path.map((node) => before.get(node) ?? new MessageView(this.conversation, node, this));
     const list = h('div', { class: 'messages' }, this.views.map((view) => view.element));
-    if (path.length === 0) list.append(this.welcome());
+    if (path.length === 0) list.append(welcome(this.page.modelName, (text) => this.send(text)));
     for (const view of before.values()) view.show();
     this.revealEnd();
     this.log.replaceChildren(list);
@@ -142,14 +142,6 @@ export class Chat {
     for (const [name, value] of [['max', most], ['now', Math.min(used, most)], ['text', words]]) {
       this.gauge.setAttribute(`aria-value${name}`, value);
     }
-  }
-
-  welcome() {
-    const start = (text) => h('button', { type: 'button', onclick: () => this.send(text) }, text);
-    return h('div', { class: 'welcome' }, h('h2', {}, 'Ask something'),
-      h('p', {}, this.page.modelName ? `${this.page.modelName} answers, on this server. ` : '',
-        'Conversations stay in this browser.'),
-      h('div', { class: 'row' }, suggestions.map(start)));
   }
 
   showButton() {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import { sim, start } from '../../tests/e2e/server.mjs';
+import { demo, sim, start } from '../../tests/e2e/server.mjs';
 import { Tab, endless, eventsOf, openBrowser } from './browser.mjs';
 
 const browser = await openBrowser(test);
@@ -275,4 +275,22 @@ test('everything can be reached with the keyboard alone', async (t) => {
   await tab.page.focus('#theme');
   await press('/');
   assert.equal(await tab.page.evaluate(() => document.activeElement.id), 'prompt');
+});
+
+test('an empty conversation suggests what the model that is served can answer', async (t) => {
+  const suggested = async (flags) => {
+    const server = await start(t, flags);
+    const tab = await Tab.open(t, browser, server);
+    await tab.until(() => document.querySelector('.welcome').innerText.includes(' answers, on this server.'));
+    return { tab, texts: await tab.texts('.welcome button') };
+  };
+  const { texts: ofDemo } = await suggested(demo);
+  assert.equal(ofDemo[0], 'What is Chasqui?');
+  const { tab, texts: ofOther } = await suggested([...sim, '-a', 'other']);
+  assert.match(await tab.text('.welcome p'), /^other answers/);
+  assert.equal(ofOther.length, 3);
+  for (const text of ofOther) assert.doesNotMatch(text, /Chasqui|cache|prompt|stream/i);
+  await tab.page.click('.welcome button');
+  await tab.ended();
+  assert.equal((await tab.messages())[0], ofOther[0]);
 });
