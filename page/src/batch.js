@@ -101,17 +101,23 @@ export class BatchPanel {
     if (name === this.shown) return;
     this.recorded = null;
     this.shown = name;
-    this.steps = new Steps();
+    this.forget();
     this.worker = 0;
     this.feed.again();
     this.redraw();
   }
 
   start() {
-    if (this.recorded) this.steps = new Steps();
+    if (this.recorded) this.forget();
     this.recorded = null;
     this.feed.start();
     this.redraw();
+  }
+
+  forget() {
+    this.steps = new Steps();
+    if (this.paused) this.togglePause();
+    this.end = null;
   }
 
   stop() {
@@ -147,14 +153,24 @@ export class BatchPanel {
   togglePause() {
     this.paused = !this.paused;
     this.held = this.paused ? [...this.steps.of(this.worker)] : null;
+    if (!this.recorded) this.end = null; // the newest
     this.pause.setAttribute('aria-pressed', String(this.paused));
     this.pause.setAttribute('aria-label', this.paused ? 'Go on' : 'Hold the picture');
     this.pause.replaceChildren(icon(this.paused ? 'play' : 'pause'));
     this.redraw();
   }
 
+  // Those that do not move away by themselves can be walked through, however many fit: recorded and held ones.
+  get stands() {
+    return Boolean(this.recorded || this.held);
+  }
+
+  get all() {
+    return this.held ?? this.steps.of(this.worker);
+  }
+
   key(event) {
-    const list = this.recorded ? this.steps.of(this.worker) : this.drawing.shown;
+    const list = this.all; // what is held, too, when a key holds it
     const at = list.findIndex((step) => step.n === this.selected);
     const page = this.drawing.shown.length;
     const moves = { ArrowLeft: at < 0 ? list.length - 1 : at - 1, ArrowRight: at + 1, Home: 0, End: list.length - 1,
@@ -164,7 +180,7 @@ export class BatchPanel {
       this.togglePause();
     } else if (event.key in moves && list.length > 0) {
       event.preventDefault();
-      if (!this.recorded && !this.paused) this.togglePause();
+      if (!this.stands) this.togglePause();
       this.words.setAttribute('aria-live', 'polite');
       const to = Math.max(0, Math.min(list.length - 1, moves[event.key]));
       this.show(to);
@@ -172,18 +188,18 @@ export class BatchPanel {
     }
   }
 
-  // Of recorded steps: moves the picture as little as is needed to have this one in it.
+  // Moves the picture as little as is needed to have this step in it.
   show(at) {
     const fits = Math.max(1, this.drawing.shown.length);
-    const end = Math.min(this.end ?? Infinity, this.steps.of(this.worker).length);
+    const end = Math.min(this.end ?? Infinity, this.all.length);
     this.end = at >= end ? at + 1 : Math.max(end - Math.max(0, end - fits - at), Math.min(fits, end));
   }
 
   wheel(event) {
-    if (!this.recorded) return;
+    if (!this.stands) return;
     event.preventDefault();
     const fits = Math.max(1, this.drawing.shown.length);
-    const all = this.steps.of(this.worker).length;
+    const all = this.all.length;
     const by = Math.sign(event.deltaY || event.deltaX) * Math.ceil(fits / 8);
     this.end = Math.max(Math.min(fits, all), Math.min(all, (this.end ?? all) + by));
     this.redraw();
@@ -209,8 +225,8 @@ export class BatchPanel {
   }
 
   draw() {
-    const all = this.held ?? this.steps.of(this.worker);
-    const steps = this.recorded ? all.slice(0, this.end ?? all.length) : all;
+    const { all } = this;
+    const steps = this.stands ? all.slice(0, this.end ?? all.length) : all;
     this.drawing.draw(steps, this.steps.promise, this.selected);
     const { promise } = this.steps;
     const sums = this.steps.summary(this.worker);

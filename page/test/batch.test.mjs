@@ -76,6 +76,53 @@ test('a prompt is read in chunks while streams go on, and the page shows it', as
   }
 });
 
+test('all steps that are held can be walked through, not only those in view', async (t) => {
+  const server = await start(t, [...sim, '-np', '1', '-c', '8192']);
+  const tab = await Tab.open(t, browser, server);
+  await tab.page.click('#watch');
+  await tab.until(() => document.querySelector('.state').dataset.state === 'live');
+  const decode = async () => (await streamChat(server, 'go on', { max_tokens: 800, ignore_eos: true })).collect();
+  await decode();
+  await tab.until(() => document.querySelector('#batch canvas').ariaLabel.includes(' 600 steps'));
+  const box = await tab.page.$eval('#batch canvas', (canvas) => canvas.getBoundingClientRect().toJSON());
+  const fits = Math.floor((box.width - 54) / 7); // columns, see batch_canvas.js
+  const number = async () => Number(/^Step (\d+) /.exec(await tab.text('#step'))[1]);
+  const press = async (key) => {
+    await tab.page.keyboard.press(key);
+    return number();
+  };
+  // What is drawn at the left end, once the picture has been drawn anew.
+  const leftmost = async () => {
+    await tab.page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
+    await tab.page.mouse.move(box.x + box.width - 10 - 7 * fits + 3, box.y + 40);
+    await tab.page.mouse.move(box.x + box.width - 10 - 7 * fits + 2, box.y + 40);
+    return number();
+  };
+  await tab.page.focus('.charts');
+  await tab.page.keyboard.press('Space');
+  await tab.page.waitForSelector('#pause[aria-pressed="true"]');
+  const last = await press('End');
+  const first = await press('Home');
+  assert.equal(last - first, 599, 'all that are held');
+  assert.ok(last - first > fits, `more than one screen of ${fits}`);
+  assert.equal(await leftmost(), first, 'the picture has moved to it');
+  assert.equal(await press('PageDown'), first + fits);
+  assert.equal(await press('ArrowRight'), first + fits + 1);
+  await press('End');
+  assert.equal(await leftmost(), last - fits + 1);
+  await tab.page.mouse.wheel({ deltaY: -100 });
+  const wheeled = await leftmost();
+  assert.equal(wheeled, last - fits + 1 - Math.ceil(fits / 8));
+  await tab.page.mouse.wheel({ deltaY: 100 });
+  assert.equal(await leftmost(), last - fits + 1);
+  await tab.page.mouse.move(0, 0);
+  await decode();
+  assert.equal(await press('Home'), first, 'what is held stays');
+  await tab.page.keyboard.press('Space');
+  await tab.page.waitForSelector('#pause[aria-pressed="false"]');
+  assert.ok(await press('End') > last, 'live again, from the newest on');
+});
+
 test('figures follow the server: slots, queue by class, cells, cache hits', async (t) => {
   const server = await start(t, [...sim, '-np', '1', '-c', '400000', '-b', '512']);
   const tab = await Tab.open(t, browser, server);
