@@ -1,7 +1,9 @@
-// The view of the batch: figures, four charts in which each step is a column, and the step under the cursor in words.
+// The view of the batch: figures, four charts in which each step is a column, the step under the cursor in words, and who
+// runs and waits.
 import { BatchCanvas } from './batch_canvas.js';
 import { h, icon, iconButton } from './dom.js';
 import { Feed } from './feed.js';
+import { Sequences } from './sequences.js';
 import { Steps, classes, describe } from './steps.js';
 
 const byClass = (counts) => counts.flatMap((n, i) => (n > 0 ? `${n} ${classes[i]}` : [])).join(', ') || 'none';
@@ -43,6 +45,7 @@ export class BatchPanel {
     this.open = iconButton('file', 'Open a file of steps, from chasqui replay --steps', () => this.picker.click(), { id: 'open-steps' });
     this.pause = iconButton('pause', 'Hold the picture', () => this.togglePause(), { id: 'pause', 'aria-pressed': 'false' });
     this.workers = h('select', { 'aria-label': 'Worker', hidden: true, onchange: () => this.chooseWorker() });
+    this.who = new Sequences({ settings, several: () => model() !== '' });
     this.canvas = h('canvas', { role: 'img', 'aria-label': 'Steps of the batch, the newest on the right' });
     this.words = h('p', { id: 'step', 'aria-live': 'off' }, 'Move over a column, or walk with the arrow keys.');
     const charts = h('div', { class: 'charts', tabindex: '0', role: 'group', 'aria-describedby': 'step',
@@ -61,7 +64,7 @@ export class BatchPanel {
           h('li', {}, h('span', { class: 'swatch late' }), 'late token'),
           h('li', {}, h('span', { class: 'swatch target' }), 'target'),
           h('li', {}, h('span', { class: 'swatch predicted' }), 'predicted')),
-        charts, this.words,
+        charts, this.words, this.who.element,
         h('p', { class: 'hint' }, 'Each column is one step: a row for each stream that gets its next token, or a chunk of a ',
           'prompt. Chunks are cut so that no stream waits for a token longer than the dashed line.')));
     this.drawing = new BatchCanvas(this.canvas);
@@ -128,6 +131,8 @@ export class BatchPanel {
     const text = { live: 'live', off: '', away: why, file: why }[state];
     if (this.state.textContent !== text) this.state.textContent = text;
     this.state.dataset.state = state;
+    if (state === 'live') this.who.start();
+    else this.who.stop();
   }
 
   take(message) {
@@ -236,7 +241,9 @@ export class BatchPanel {
     const cells = Math.round(promise.cells / workers);
     const { running = 0, waiting = [0, 0, 0], cells: used = 0 } = sums ?? {};
     this.tiles.running.show(`${running} of ${slots}`, 'slots', running / slots);
-    this.tiles.waiting.show(String(waiting.reduce((a, b) => a + b, 0)), byClass(waiting));
+    const waits = waiting.reduce((a, b) => a + b, 0);
+    this.tiles.waiting.show(String(waits), byClass(waiting));
+    this.who.count(running, waits);
     this.tiles.cells.show(`${Math.round((100 * used) / cells)} %`, `${whole(used)} of ${whole(cells)}`, used / cells);
     if (!sums) return;
     this.tiles.tokens.show(whole(sums.tokens), `${whole(sums.prompt)} rows of prompts`);
@@ -246,6 +253,6 @@ export class BatchPanel {
     this.tiles.promise.show(sums.gaps ? `${((100 * sums.kept) / sums.gaps).toFixed(sums.kept === sums.gaps ? 0 : 1)} %` : '–',
       sums.gaps ? `longest ${whole(sums.worst)} ms` : 'no streams yet', sums.gaps ? sums.kept / sums.gaps : 0);
     this.canvas.setAttribute('aria-label', `Steps of the batch, the newest on the right. ${steps.length} steps, ` +
-      `${running} requests run, ${waiting.reduce((a, b) => a + b, 0)} wait.`);
+      `${running} requests run, ${waits} wait.`);
   }
 }

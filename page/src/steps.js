@@ -3,6 +3,9 @@
 export const classes = ['interactive', 'standard', 'background'];
 export const stepsKept = 600;
 
+// A step took longer than predicted when it took that much of its prediction, and that many milliseconds, more.
+const overrun = { share: 0.1, ms: 1 };
+
 const sum = (list) => list.reduce((total, value) => total + value, 0);
 export const rowsOf = (step) => sum(step.decode) + sum(step.prompt);
 
@@ -27,7 +30,7 @@ export class Steps {
   }
 
   add(step) {
-    const worker = this.workers.get(step.worker) ?? { steps: [], since: null, streams: 0 };
+    const worker = this.workers.get(step.worker) ?? { steps: [], since: null, meanwhile: nothing() };
     this.workers.set(step.worker, worker);
     step.end = step.t + step.ms;
     const before = worker.steps.at(-1);
@@ -37,11 +40,17 @@ export class Steps {
     step.waited = worker.since === null ? 0 : Math.max(0, step.t - worker.since);
     step.heldUp = worker.since !== null;
     step.target = waiting || sum(step.decode) > 0 ? this.targetOf(before, step) : null;
-    if (sum(step.decode) > 0) {
+    if (!step.heldUp) worker.meanwhile = nothing();
+    note(worker.meanwhile, step);
+    if (sum(step.decode) > 0 && !step.cut) {
       step.gap = step.heldUp ? step.end - worker.since : null;
+      step.late = this.lateness(step);
+      if (step.late.length > 0) step.meanwhile = worker.meanwhile;
       worker.since = step.end;
+      worker.meanwhile = nothing();
     } else if (sum(step.streams) > 0 && worker.since === null) {
       worker.since = step.end; // its prompt has just been read: its first token came with this step
+      worker.meanwhile = nothing();
     }
     worker.steps.push(step);
     if (worker.steps.length > this.most) worker.steps.splice(0, worker.steps.length - this.most);
@@ -53,6 +62,13 @@ export class Steps {
     const counts = classes.map((_, c) => (before?.streams[c] ?? 0) + step.decode[c]);
     const c = counts.findIndex((count) => count > 0);
     return c < 0 ? null : this.promise.targets[classes[c]].next_token_ms;
+  }
+
+  // The classes whose tokens came later with this step than promised, with the milliseconds.
+  lateness(step) {
+    if (step.gap === null || !this.promise) return [];
+    const late = classes.map((name) => ({ name, by: step.gap - this.promise.targets[name].next_token_ms }));
+    return late.filter(({ by }, c) => by > 0 && step.decode[c] > 0);
   }
 
   of(worker) {
@@ -80,7 +96,40 @@ export class Steps {
   }
 }
 
+// What streams have waited for since their last token: rows of prompts by class, steps that were cut, and the step that
+// took longest beyond its prediction.
+const nothing = () => ({ prompt: [0, 0, 0], cuts: 0, lost: 0, slow: null });
+
+function note(meanwhile, step) {
+  if (step.cut) {
+    meanwhile.cuts += 1;
+    meanwhile.lost += step.ms;
+    return; // its rows were not computed
+  }
+  step.prompt.forEach((rows, c) => { meanwhile.prompt[c] += rows; });
+  const over = step.ms - step.predicted_ms;
+  const slow = step.predicted_ms > 0 && over >= Math.max(overrun.ms, overrun.share * step.predicted_ms);
+  if (slow && over > (meanwhile.slow?.over ?? 0)) meanwhile.slow = { n: step.n, over };
+}
+
 const few = (value) => (value < 10 ? value.toFixed(1) : Math.round(value).toString());
+
+// By how much a token was late, for whom, and what filled the time.
+function sayLate({ n, late, meanwhile }) {
+  const whom = late.map(({ name, by }) => `${few(by)} ms (${name})`).join(' and ');
+  const rows = classes.flatMap((name, c) => (meanwhile.prompt[c] > 0 ? [`${meanwhile.prompt[c]} ${name}`] : []));
+  const why = [];
+  if (rows.length > 0) why.push(`${rows.join(' and ')} prompt rows were read meanwhile`);
+  if (meanwhile.cuts > 0) {
+    const steps = meanwhile.cuts === 1 ? 'a step was' : `${meanwhile.cuts} steps were`;
+    why.push(`${steps} cut after ${few(meanwhile.lost)} ms`);
+  }
+  if (meanwhile.slow) {
+    const which = meanwhile.slow.n === n ? 'this step' : `step ${meanwhile.slow.n}`;
+    why.push(`${which} took ${few(meanwhile.slow.over)} ms longer than predicted`);
+  }
+  return `late by ${whom}${why.length > 0 ? `: ${why.join(', ')}` : ''}`;
+}
 
 // One step in words.
 export function describe(step) {
@@ -92,6 +141,7 @@ export function describe(step) {
     if (step.prompt[c] > 0) parts.push(`${step.prompt[c]} ${name} prompt ${step.prompt[c] === 1 ? 'row' : 'rows'}`);
   });
   if (step.gap != null) parts.push(`a token ${few(step.gap)} ms after the last one${step.target ? `, target ${few(step.target)} ms` : ''}`);
+  if (step.late?.length > 0) parts.push(sayLate(step));
   if (step.restored > 0) parts.push(`${step.restored} tokens from the cache`);
   if (step.saved > 0) parts.push(`${step.saved} tokens copied to the cache`);
   if (step.cut) parts.push('cut, to be computed again');

@@ -147,6 +147,85 @@ test('figures follow the server: slots, queue by class, cells, cache hits', asyn
   await server.idle();
 });
 
+const rows = (tab) => tab.page.$$eval('.who tbody tr', (list) => list.map((row) => [...row.cells].map((cell) => cell.textContent)));
+
+test('who runs and who waits is listed: as many as fit, those that wait among them', async (t) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'chasqui-keys-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  writeFileSync(path.join(folder, 'keys'), 'k-alice name=alice\nk-bob name=bob class=background\nk-root name=root admin=yes\n');
+  const server = await start(t, [...sim, '-np', '2', '-c', '400000', '--sim-step', '20', '--api-key-file', path.join(folder, 'keys')]);
+  const as = (key) => {
+    const other = Object.create(server);
+    other.fetch = (target, options) => server.fetch(target, { ...options, headers: { ...options?.headers, authorization: `Bearer ${key}` } });
+    return other;
+  };
+  server.key = 'k-root';
+  const tab = await Tab.open(t, browser, server, { expectedFaults: [/40[13]/] });
+  await tab.settle({ key: 'k-root' });
+  await tab.page.click('#watch');
+  await tab.until(() => document.querySelector('.who .hint')?.textContent === 'No request runs or waits.');
+  const asked = [await streamChat(as('k-alice'), 'one', endless), await streamChat(as('k-alice'), 'two', endless)];
+  for (const stream of asked) await stream.nextText();
+  asked.push(await streamChat(as('k-bob'), user('a long prompt '.repeat(40)), endless));
+  await tab.until(() => document.querySelectorAll('.who tbody tr').length === 3);
+  const [first, second, third] = await rows(tab);
+  for (const [tenant, name, state, age, tokens] of [first, second]) {
+    assert.deepEqual([tenant, name, state], ['alice', 'standard', 'writing']);
+    assert.match(age, /^[\d.]+ (s|min)$/);
+    assert.match(tokens, /^[\d,]+ written$/);
+  }
+  assert.deepEqual([third[0], third[1], third[2]], ['bob', 'background', 'waiting']);
+  assert.match(third[4], /^[\d,]+ to read$/);
+  assert.equal(await tab.text('.who .hint'), '');
+  assert.equal(await tab.text('.who caption'), 'Who runs and who waits');
+  for (let i = 0; i < 20; ++i) asked.push(await streamChat(as('k-bob'), 'wait', endless));
+  await tab.until(() => /^and \d+ more$/.test(document.querySelector('.who .hint').textContent) &&
+    document.querySelector('#batch .tile:nth-child(3) .value').textContent === '21');
+  await tab.page.waitForFunction(() => document.querySelectorAll('.who tbody tr').length +
+    Number(/\d+/.exec(document.querySelector('.who .hint').textContent)) === 23);
+  const many = await rows(tab);
+  assert.deepEqual(new Set(many.map((row) => row[2])), new Set(['writing', 'waiting']));
+  const inside = await tab.page.evaluate(() => document.querySelector('.who .hint').getBoundingClientRect().bottom <=
+    document.querySelector('.who').getBoundingClientRect().bottom + 1);
+  assert.ok(inside, 'they fit');
+  // Who is no operator sees the numbers alone.
+  await tab.settle({ key: 'k-alice' });
+  await tab.until(() => document.querySelector('.who table').hidden && document.querySelector('.who .hint').textContent === '2 run, 21 wait');
+  assert.deepEqual(await tab.texts('#toast'), ['']);
+  for (const stream of asked) stream.leave();
+});
+
+test('who runs is asked for while the view is open and the page visible', async (t) => {
+  const server = await start(t, sim);
+  const tab = await Tab.open(t, browser, server);
+  let asked = 0;
+  tab.page.on('request', (request) => { if (request.url().endsWith('/debug/sequences')) asked += 1; });
+  const turns = () => tab.page.evaluate(() => new Promise((done) => { setTimeout(done, 2200); }));
+  await turns();
+  assert.equal(asked, 0, 'not while the view is closed');
+  await tab.page.click('#watch');
+  await tab.until(() => document.querySelector('.who .hint').textContent === 'No request runs or waits.');
+  await turns();
+  assert.ok(asked >= 2 && asked <= 4, `every second: ${asked}`);
+  await tab.page.evaluate(() => {
+    Object.defineProperty(document, 'hidden', { configurable: true, get: () => true });
+    document.dispatchEvent(new Event('visibilitychange'));
+  });
+  asked = 0;
+  await turns();
+  assert.equal(asked, 0, 'not while it is hidden');
+  await tab.page.evaluate(() => {
+    delete document.hidden;
+    document.dispatchEvent(new Event('visibilitychange'));
+  });
+  await turns();
+  assert.ok(asked >= 2, 'again when it is seen');
+  await tab.page.click('#close-batch');
+  asked = 0;
+  await turns();
+  assert.equal(asked, 0, 'not when the view is closed');
+});
+
 test('the feed stops while the page is hidden and comes back', async (t) => {
   const server = await start(t, sim);
   const tab = await Tab.open(t, browser, server);

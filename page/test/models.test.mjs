@@ -5,17 +5,18 @@ import os from 'node:os';
 import path from 'node:path';
 import test from 'node:test';
 
+import { endless, streamChat } from '../../tests/e2e/client.mjs';
 import { sim, start } from '../../tests/e2e/server.mjs';
 import { Tab, eventsOf, openBrowser } from './browser.mjs';
 
 const browser = await openBrowser(test);
 const demo = path.join(import.meta.dirname, '../../models/demo/chasqui-demo.gguf');
 
-async function twoModels(t) {
+async function twoModels(t, flags = []) {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'chasqui-models-'));
   t.after(() => rm(folder, { recursive: true }));
   for (const name of ['alpha', 'beta']) await symlink(demo, path.join(folder, `${name}.gguf`));
-  return start(t, [...sim, '--models-dir', folder]);
+  return start(t, [...sim, '--models-dir', folder, ...flags]);
 }
 
 const states = async (server) => {
@@ -107,12 +108,22 @@ test('sampling and the system prompt can be kept for one model', async (t) => {
 });
 
 test('the batch is that of the chosen model', async (t) => {
-  const server = await twoModels(t);
+  const server = await twoModels(t, ['--sim-step', '20']);
   const tab = await Tab.open(t, browser, server, { path: '/#batch' });
   await tab.page.waitForSelector('.picker:not([hidden]) #model');
   await tab.page.select('#model', 'beta');
   await tab.ask('What is a slot?');
   await tab.until(() => /^Step \d+|^\d/.test(document.querySelector('#batch .tile:nth-child(5) .value').textContent));
+  // Models share the machine, so the list of who runs has those of all.
+  const running = [];
+  for (const model of ['alpha', 'beta']) {
+    running.push(await streamChat(server, 'go on', { ...endless, model }));
+    await running.at(-1).nextText();
+  }
+  await tab.until(() => document.querySelectorAll('.who tbody tr').length === 2);
+  assert.deepEqual(await tab.texts('.who th'), ['Tenant', 'Model', 'Class', 'State', 'Age', 'Tokens']);
+  assert.deepEqual((await tab.texts('.who td:nth-child(2)')).sort(), ['alpha', 'beta']);
+  for (const stream of running) stream.leave();
 });
 
 test('a server of one model has no menu, and its requests name none', async (t) => {
