@@ -89,7 +89,7 @@ function dress(fragment) {
     box.append(h('div', { class: 'code-head' }, h('span', {}, pre.dataset.language || 'text'), copy), pre);
   }
   for (const table of fragment.querySelectorAll('table')) {
-    const box = h('div', { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Table' });
+    const box = h('div', { class: 'table', tabindex: '0', role: 'group', 'aria-label': 'Table' });
     table.replaceWith(box);
     box.append(table);
   }
