@@ -128,6 +128,39 @@ export class Tab {
     await this.page.screenshot({ path: path.join(screenshots, `${name}.png`) });
   }
 
+  // In both colours: a screenshot, and axe finds nothing; and the page is not wider than the screen.
+  async check(name) {
+    for (const colours of ['light', 'dark']) {
+      await this.page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: colours },
+        { name: 'prefers-reduced-motion', value: 'reduce' }]);
+      await this.frames(2);
+      await this.shoot(`${name}-${colours}`);
+      assert.deepEqual(await this.axeFaults(), [], `${name} in ${colours}`);
+    }
+    const [width, screen] = await this.page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+    assert.ok(width <= screen, `${name} is ${width} wide on a screen of ${screen}`);
+  }
+
+  // Four are long enough for an observer to say what has come near, and for what it makes to be laid out.
+  async frames(count = 4) {
+    await this.page.evaluate(async (n) => {
+      for (let i = 0; i < n; ++i) await new Promise((done) => { requestAnimationFrame(done); });
+    }, count);
+  }
+
+  // Puts a conversation into the store; the page sees it when it is loaded anew.
+  async store(conversation) {
+    await this.page.evaluate((one) => new Promise((done, fail) => {
+      const request = indexedDB.open('chasqui');
+      request.onsuccess = () => {
+        const change = request.result.transaction('conversations', 'readwrite');
+        change.objectStore('conversations').put(one);
+        change.oncomplete = done;
+        change.onerror = fail;
+      };
+    }), conversation);
+  }
+
   // Keeps what the page hands to the browser as files from now on; keptFiles() gives their texts.
   async keepFiles() {
     await this.page.evaluate(() => {

@@ -4,6 +4,7 @@ import test from 'node:test';
 
 import { sim, start } from '../../tests/e2e/server.mjs';
 import { Tab, eventsOf, openBrowser, small, wide } from './browser.mjs';
+import { conversationOf, talk } from './conversations.mjs';
 
 const browser = await openBrowser(test);
 
@@ -27,33 +28,13 @@ $$
 2. Two
 `;
 
-function conversationOf(count) {
-  const nodes = {};
-  const chosen = {};
-  let parent = '';
-  for (let i = 0; i < count; ++i) {
-    const role = i % 2 === 0 ? 'user' : 'assistant';
-    const id = `node-${i}`;
-    nodes[id] = { id, parent, at: 1, role, content: role === 'user' ? `Question ${i}?` : richAnswer(i), reasoning: '',
-      tool_calls: [], state: 'done', finish: 'stop', pieces: 5, error: '' };
-    chosen[parent] = id;
-    parent = id;
-  }
-  return { id: 'long', title: `${count} messages`, system: '', created: 1, updated: 1, nodes, chosen };
-}
+const rich = (count) => conversationOf(`${count} messages`,
+  Array.from({ length: count / 2 }, (_, i) => [`Question ${2 * i}?`, richAnswer(2 * i + 1)]));
 
 // A tab whose store holds one conversation of `count` messages, and what opening it cost the page's thread.
 async function openLong(t, server, count, { viewport = wide, before = () => {} } = {}) {
   const tab = await Tab.open(t, browser, server, { viewport });
-  await tab.page.evaluate((conversation) => new Promise((done, fail) => {
-    const request = indexedDB.open('chasqui');
-    request.onsuccess = () => {
-      const change = request.result.transaction('conversations', 'readwrite');
-      change.objectStore('conversations').put(conversation);
-      change.oncomplete = done;
-      change.onerror = fail;
-    };
-  }), conversationOf(count));
+  await tab.store(rich(count));
   const session = await tab.page.createCDPSession();
   await session.send('Performance.enable', { timeDomain: 'threadTicks' });
   const onCore = async () => {
@@ -65,14 +46,9 @@ async function openLong(t, server, count, { viewport = wide, before = () => {} }
   const begun = await onCore();
   await tab.page.goto(server.url);
   await tab.page.waitForSelector('body.ready');
-  await frames(tab);
+  await tab.frames();
   return { tab, cost: await onCore() - begun };
 }
-
-// Long enough for an observer to say what has come near, and for what it makes to be laid out.
-const frames = (tab) => tab.page.evaluate(async () => {
-  for (let i = 0; i < 4; ++i) await new Promise((done) => { requestAnimationFrame(done); });
-});
 
 const made = (tab) => tab.page.$$eval('.message:not(.later)', (list) => list.length);
 const fromEnd = (tab) => tab.page.$eval('#log', (log) => Math.round(log.scrollHeight - log.scrollTop - log.clientHeight));
@@ -92,6 +68,7 @@ test('ten times as many messages cost little more to open, since only those near
   assert.equal(await made(many.tab), await made(few.tab));
   assert.ok(await made(many.tab) < 30, `${await made(many.tab)} are made`);
   assert.ok(many.cost < 4 * few.cost, `${many.cost} ms, where 40 took ${few.cost}`);
+  assert.ok(many.cost <= 500, `${many.cost} ms of scripts and layout`);
   assert.equal(await fromEnd(many.tab), 0);
   assert.equal(await bare(many.tab), 0);
 });
@@ -134,6 +111,43 @@ for (const [how, before] of Object.entries(ways)) {
   }
 }
 
+// Its pictures are those of docs/page.md.
+for (const [size, viewport] of Object.entries({ wide, small })) {
+  test(`${size}: 50 messages with tables, formulas and code fit the screen, and axe finds nothing in them`, async (t) => {
+    const server = await start(t, sim);
+    const tab = await Tab.open(t, browser, server, { viewport });
+    await tab.store(talk(25));
+    await tab.page.goto(server.url);
+    await tab.page.waitForSelector('body.ready');
+    assert.equal((await tab.page.$$('.message')).length, 50);
+    const tooWide = [];
+    for (let at = 0; at < 50; ++at) {
+      await tab.page.$eval(`[data-id=node-${at}]`, (message) => message.scrollIntoView({ block: 'start' }));
+      await tab.page.waitForSelector(`[data-id=node-${at}]:not(.later)`);
+      await tab.frames(2);
+      tooWide.push(...await tab.page.$eval(`[data-id=node-${at}]`, (message) => {
+        const log = document.querySelector('#log');
+        const { left, right } = log.getBoundingClientRect();
+        // What scrolls by itself may hold what is wider.
+        const out = [message, ...message.querySelectorAll('.text > *, .table, .code, pre, .formula, .row')].filter((part) => {
+          const box = part.getBoundingClientRect();
+          return box.width > 0 && (box.left < left - 1 || box.right > right + 1);
+        });
+        return [...out.map((part) => `${message.dataset.id} ${part.outerHTML.slice(0, 80)}`),
+          ...(log.scrollWidth > log.clientWidth ? [`${message.dataset.id}: ${log.scrollWidth} of ${log.clientWidth}`] : [])];
+      }));
+    }
+    assert.deepEqual(tooWide, []);
+    const scrolled = await tab.page.evaluate(() => [document.scrollingElement.scrollTop,
+      document.scrollingElement.scrollHeight - innerHeight]);
+    assert.deepEqual(scrolled, [0, 0], 'only the messages scroll');
+    for (const part of ['table', 'math', 'pre code']) assert.ok((await tab.page.$$(`.message ${part}`)).length >= 10, part);
+    await tab.page.$eval(`[data-id=node-${size === 'wide' ? 43 : 41}]`, (message) => message.scrollIntoView({ block: 'start' }));
+    await tab.frames();
+    await tab.check(`${size}-10-long`);
+  });
+}
+
 test('the first and the last message are where the keys say, and a search finds what is not made yet', async (t) => {
   const server = await start(t, sim);
   const { tab } = await openLong(t, server, 400);
@@ -141,18 +155,18 @@ test('the first and the last message are where the keys say, and a search finds 
   await page.focus('#log');
   await page.$eval('#log', (log) => { log.scrollTop = 0; });
   await page.waitForSelector('.message:first-child:not(.later)');
-  await frames(tab);
+  await tab.frames();
   assert.equal(await page.$eval('#log', (log) => log.scrollTop), 0);
   assert.equal(await bare(tab), 0);
   await page.click('#jump');
-  await frames(tab);
+  await tab.frames();
   assert.equal(await fromEnd(tab), 0);
   assert.equal(await bare(tab), 0);
   // As the browser's own search does: it selects the words and brings them into view.
   assert.ok(await page.evaluate(() => window.find('word201word', false, false, true)));
   await page.evaluate(() => document.getSelection().anchorNode.parentElement.scrollIntoView({ block: 'center' }));
   await page.waitForSelector('[data-id=node-201]:not(.later)');
-  await frames(tab);
+  await tab.frames();
   const { top, bottom } = await page.$eval('[data-id=node-201]', (one) => one.getBoundingClientRect().toJSON());
   assert.ok(bottom > 0 && top < wide.height, `it is in view: ${top} to ${bottom}`);
   assert.equal(await bare(tab), 0);
@@ -164,13 +178,13 @@ test('an answer that streams moves the view only when its end is seen', async (t
   await tab.answerWith('/v1/chat/completions', [eventsOf([{ content: richAnswer(1) }, { content: richAnswer(2) }]),
     eventsOf([{ content: richAnswer(3) }]), eventsOf([{ content: richAnswer(4) }])]);
   await tab.ask('Go on.');
-  await frames(tab);
+  await tab.frames();
   assert.equal(await fromEnd(tab), 0, 'followed');
   const before = await made(tab);
   await tab.ask('And on.');
   assert.ok(await made(tab) <= before + 4, 'what was made stays, and nothing else is made for a new message');
   await tab.page.$eval('#log', (log) => { log.scrollTop = 2000; });
-  await frames(tab);
+  await tab.frames();
   const place = () => tab.page.evaluate(() => [...document.querySelectorAll('.message')]
     .findIndex((one) => one.getBoundingClientRect().bottom > 60));
   const at = await place();

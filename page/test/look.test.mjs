@@ -38,25 +38,13 @@ A = \\begin{pmatrix} a & b \\\\ c & \\boxed{d} \\end{pmatrix}, \\quad f(x) = \\b
 $$
 `;
 
-async function check(tab, name) {
-  for (const colours of ['light', 'dark']) {
-    await tab.page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: colours },
-      { name: 'prefers-reduced-motion', value: 'reduce' }]);
-    await tab.page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-    await tab.shoot(`${name}-${colours}`);
-    assert.deepEqual(await tab.axeFaults(), [], `${name} in ${colours}`);
-  }
-  const [width, screen] = await tab.page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
-  assert.ok(width <= screen, `${name} is ${width} wide on a screen of ${screen}`);
-}
-
 for (const [size, viewport] of Object.entries({ wide, small })) {
   test(`${size}: welcome, conversation, settings and batch`, async (t) => {
     const folder = await mkdtemp(path.join(os.tmpdir(), 'chasqui-page-'));
     t.after(() => rm(folder, { recursive: true }));
     const server = await start(t, [...demo, '-np', '4', '-c', '16000', '--prefill-step', '20']);
     const tab = await Tab.open(t, browser, server, { viewport });
-    await check(tab, `${size}-1-welcome`);
+    await tab.check(`${size}-1-welcome`);
     await tab.answerWith('/v1/chat/completions', [
       eventsOf([{ reasoning_content: 'Two things are asked at once.' }, { content: rich }]),
       eventsOf([{ tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'weather', arguments: '{"place":"Cusco"}' } }] }], 'tool_calls'),
@@ -66,23 +54,23 @@ for (const [size, viewport] of Object.entries({ wide, small })) {
     for (const file of files) await writeFile(file, 'step,rows\n1,32\n2,48\n');
     await (await tab.page.$('#attach-files')).uploadFile(...files);
     await tab.page.waitForSelector('.tray .chip:nth-child(2)');
-    await check(tab, `${size}-2-attached`);
+    await tab.check(`${size}-2-attached`);
     await tab.ask('How do streams and prompts share the machine?');
     await tab.page.click('.reasoning summary');
-    await check(tab, `${size}-2-answer`);
+    await tab.check(`${size}-2-answer`);
     await tab.page.click('.attachment summary');
     await tab.page.$eval('#log', (log) => { log.scrollTop = 0; });
-    await check(tab, `${size}-2-file`);
+    await tab.check(`${size}-2-file`);
     await tab.ask('And the weather?');
-    await check(tab, `${size}-3-tool`);
+    await tab.check(`${size}-3-tool`);
     await tab.page.click('#new').catch(async () => {
       await tab.page.click('#menu');
-      await check(tab, `${size}-4-menu`);
+      await tab.check(`${size}-4-menu`);
       await tab.page.click('#new');
     });
     await tab.ask('What is Chasqui?');
     await tab.page.click('#open-settings');
-    await check(tab, `${size}-5-settings`);
+    await tab.check(`${size}-5-settings`);
     await tab.page.keyboard.press('Escape');
     await tab.page.click('#watch');
     const streams = [];
@@ -96,7 +84,7 @@ for (const [size, viewport] of Object.entries({ wide, small })) {
     await tab.until(() => document.querySelector('.state').dataset.state === 'live');
     await tab.page.focus('.charts');
     await tab.page.keyboard.press('ArrowLeft');
-    await check(tab, `${size}-6-batch`);
+    await tab.check(`${size}-6-batch`);
     for (const stream of streams) stream.leave();
   });
 }
@@ -107,7 +95,7 @@ test('a key is asked for without a fault', async (t) => {
   const tab = await Tab.open(t, browser, server, { expectedFaults: [/401/] });
   await tab.send('hello');
   await tab.page.waitForSelector('#key-dialog[open]');
-  await check(tab, 'wide-7-key');
+  await tab.check('wide-7-key');
 });
 
 // What the page asks for before it can be used, and what that weighs on the wire.
