@@ -155,6 +155,10 @@ test('the context gauge says how much of a slot the conversation fills', async (
   await tab.ask('How full is it?');
   assert.equal(await tab.text('#context'), '22 of 1,024 tokens');
   assert.equal(await tab.page.$eval('#context', (gauge) => gauge.getAttribute('aria-valuenow')), '22');
+  await tab.page.setViewport(small);
+  const { track, fill } = await tab.page.$eval('#context', (gauge) => ({ track: gauge.querySelector('.track').clientWidth,
+    fill: gauge.querySelector('.fill').getBoundingClientRect().width }));
+  assert.ok(Math.abs(fill / track - 22 / 1024) < 0.01 && fill > 0, `on phones, too: ${fill} of ${track} pixels`);
 });
 
 test('the title stays readable beside the batch view', async (t) => {
