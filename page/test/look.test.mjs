@@ -89,6 +89,32 @@ for (const [size, viewport] of Object.entries({ wide, small })) {
   });
 }
 
+// docs/page.png is its picture in light colours.
+test('a conversation beside the batch of a busy server', async (t) => {
+  const server = await start(t, [...demo, '-np', '16', '-c', '32768', '--prefill-step', '40']);
+  const tab = await Tab.open(t, browser, server);
+  await tab.ask('What is Chasqui?');
+  await tab.ask('Why does a long prompt not freeze other streams?');
+  await tab.page.click('#watch');
+  const load = [];
+  const begin = async (prompt, fields) => {
+    const stream = await streamChat(server, prompt, { ignore_eos: true, ...fields });
+    load.push({ stream, ended: stream.collect().catch(() => {}) });
+    return load.at(-1).ended;
+  };
+  for (const priority of ['interactive', 'interactive', 'standard', 'standard', 'standard', 'background', 'background']) {
+    begin('go on', { max_tokens: 1900, priority });
+  }
+  await tab.until(() => document.querySelectorAll('.who tbody tr').length >= 4);
+  for (let i = 0; i < 3; ++i) await begin(user(`Prompt ${i}. ${'Rows of a long prompt. '.repeat(60)}`), { max_tokens: 20, priority: 'standard' });
+  await tab.page.click('#pause');
+  const box = await tab.page.$eval('#batch canvas', (canvas) => canvas.getBoundingClientRect().toJSON());
+  await tab.page.mouse.move(box.right - 150, box.top + 60);
+  await tab.check('wide-6-busy');
+  for (const { stream } of load) stream.leave();
+  await Promise.all(load.map(({ ended }) => ended));
+});
+
 test('a key is asked for without a fault', async (t) => {
   const server = await start(t, [...demo, '--api-key', 'k']);
   server.key = 'k';
