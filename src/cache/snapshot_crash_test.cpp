@@ -44,7 +44,6 @@ void cut_files_at(rlim_t bytes) {
   const rlimit no_core{0, 0};
   const rlimit most{bytes, bytes};
   CHECK(::setrlimit(RLIMIT_CORE, &no_core) == 0 && ::setrlimit(RLIMIT_FSIZE, &most) == 0);
-  ::signal(SIGXFSZ, SIG_DFL);
 }
 
 // Writes states from `first` on, and says so after each; the one after `uncut` of them is cut at `bytes`. Only a signal

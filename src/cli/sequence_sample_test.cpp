@@ -6,9 +6,10 @@ namespace chasqui::cli {
 namespace {
 
 constexpr const char* kText = R"({"total":3,"sequences":[
-  {"id":7,"model":"m","tenant":"alice","class":"interactive","state":"writing","slot":0,"prompt_tokens":12,"read_tokens":12,
-   "cached_tokens":8,"generated_tokens":30,"max_tokens":100,"age_ms":512.5},
-  {"id":9,"model":"m","tenant":"","class":"background","state":"waiting","prompt_tokens":500,"read_tokens":0,"cached_tokens":0,
+  {"id":7,"model":"m","tenant":"alice","class":"interactive","state":"writing","slot":0,"prompt_tokens":12,
+   "read_tokens":12,"cached_tokens":8,"generated_tokens":30,"max_tokens":100,"age_ms":512.5},
+  {"id":9,"model":"m","tenant":"","class":"background","state":"waiting","prompt_tokens":500,"read_tokens":0,
+   "cached_tokens":0,
    "generated_tokens":0,"max_tokens":10,"age_ms":3}],
   "tenants":[{"tenant":"alice","running":1,"waiting":0,"generated_tokens":30}],
   "models":[{"model":"m","running":1,"waiting":1,"generated_tokens":30}]})";
