@@ -1,8 +1,5 @@
 #include "base/clock.h"
 
-#include <algorithm>
-#include <atomic>
-
 #include <time.h>
 
 #include "base/thread_time.h"
@@ -39,12 +36,7 @@ Duration thread_time([[maybe_unused]] int number) {
 #endif
 }
 
-Duration take_process_time() {
-  static std::atomic<Duration::rep> taken{0};
-  const Duration::rep now = read_clock(CLOCK_PROCESS_CPUTIME_ID).count();
-  // Two that take at the same time may store in another order than they have read.
-  return Duration(std::max<Duration::rep>(now - taken.exchange(now, std::memory_order_relaxed), 0));
-}
+Duration process_time() { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
 std::int64_t unix_nanoseconds_of_zero() {
   using std::chrono::nanoseconds;

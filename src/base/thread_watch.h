@@ -15,6 +15,7 @@ class ThreadWatch {
   Duration computed() const;
   // It waits for something else than a processor. True as well where the system does not say.
   bool sleeps() const;
+  int number() const { return number_; }
 
  private:
   int number_ = 0;  // of the thread, as the system counts it

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "base/cpu_account.h"
 #include "base/log.h"
 #include "base/thread_name.h"
-#include "base/thread_time.h"
 #include "model/automaton_gate.h"
 
 namespace chasqui {
@@ -14,16 +14,6 @@ namespace {
 constexpr double kSurprising = 1.25;
 
 constexpr int kNoArrival = kServiceClasses;
-
-// Workers of this process that have something to compute.
-std::atomic<int> computing{0};
-
-// What the process has computed while none had, such as compute threads that spin a while for the next step, is no
-// request's.
-void begin_computing() {
-  if (computing.fetch_add(1, std::memory_order_relaxed) == 0) take_process_time();
-}
-void end_computing() { computing.fetch_sub(1, std::memory_order_relaxed); }
 
 SchedulerConfig encoding_apart(SchedulerConfig config, const Model& model) {
   config.encodes = model.encoder() != nullptr;
@@ -157,7 +147,7 @@ bool Worker::alive(TimePoint now, Duration stuck_after) const {
 
 void Worker::run() {
   name_this_thread("worker-" + std::to_string(number_));
-  begin_computing();
+  cpu_account().begin_steps();
   while (!stopped_) {
     answer_slot_queries();
     const bool rests = scheduler_.idle() || scheduler_.waits_for_disk() || scheduler_.waits_for_units();
@@ -177,7 +167,7 @@ void Worker::run() {
     }
     deliver();
   }
-  end_computing();
+  cpu_account().end_steps();
   answer_slot_queries();
   keep_on_disk();
 }
@@ -187,9 +177,9 @@ void Worker::process_commands(Wait wait) {
     order_disk();
     CHECK(scheduler_.consistent(), "conservation");
     last_progress_.store(kNever.time_since_epoch().count(), std::memory_order_relaxed);
-    end_computing();
+    cpu_account().end_steps();
     wait_for_commands();
-    begin_computing();
+    cpu_account().begin_steps();
   } else {
     inbox_.drain(commands_);
   }
@@ -263,7 +253,7 @@ void Worker::compute() {
   if (batch_.kind == Batch::Kind::prefill) cut_for_waiting();
   runner_.run(batch_, result_);
   // What a batch took that was not computed goes to the next one.
-  if (!batch_.rows.empty() && result_.status == DecodeStatus::ok) result_.cpu = take_process_time();
+  if (!batch_.rows.empty() && result_.status == DecodeStatus::ok) result_.cpu = cpu_account().take_step();
   reading_.store(0, std::memory_order_release);
   cut_by_.store(Batch::kUncut, std::memory_order_release);
 }

@@ -54,6 +54,12 @@ export async function answer(server, messages, fields = {}, options = {}) {
   return { ...body, text: body.choices[0].message.content, finish: body.choices[0].finish_reason };
 }
 
+// The lines of the log about requests that have ended, as key → value.
+export function requestLines(server) {
+  return server.stderr.split('\n').filter((line) => line.includes(' I request ')).map(
+    (line) => Object.fromEntries([...line.matchAll(/(\w+)=("(?:[^"\\]|\\.)*"|\S+)/g)].map(([, key, value]) => [key, value])));
+}
+
 // The data of each event. Every event must be UTF-8 by itself: a client may show it before the next one comes.
 export async function* events(response) {
   let rest = Buffer.alloc(0);

@@ -3,19 +3,17 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import * as test from 'node:test';
 
-import { answer, endless, post, refused, streamChat, user } from './client.mjs';
+import { answer, ask, endless, post, refused, requestLines, streamChat, user } from './client.mjs';
 import { collect, startWithSocket } from './frames.mjs';
-import { demo, run, sim, start } from './server.mjs';
+import { demo, run, sim, start, testModel } from './server.mjs';
 
 const { describe, it } = test;
 const secret = 'the treasure lies under the third fig tree';
 
-// The line of the request that ended last, as key → value. Log lines come before the answer's last byte or soon after.
-async function lines(server, wish, prefix = ' I request ') {
+// The lines of requests that are as wished. Log lines come before the answer's last byte or soon after.
+async function lines(server, wish) {
   for (;;) {
-    const found = server.stderr.split('\n').filter((line) => line.includes(prefix)).map(
-      (line) => Object.fromEntries([...line.matchAll(/(\w+)=("(?:[^"\\]|\\.)*"|\S+)/g)].map(([, key, value]) => [key, value])));
-    const good = found.filter(wish);
+    const good = requestLines(server).filter(wish);
     if (good.length > 0) return good;
     await server.metrics();
   }
@@ -84,6 +82,7 @@ describe('a request that has ended', async () => {
     assert.equal(line.status, '200');
     assert.equal(line.finish, 'length');
     assert.equal(line.class, 'standard');
+    assert.equal(line.kind, 'generation');
     assert.equal(Number(line.prompt_tokens), usage.prompt_tokens);
     assert.equal(Number(line.cached_tokens), timings.cache_n);
     for (const [name, field] of [['queue_ms', 'queue_ms'], ['prefill_ms', 'prompt_ms'], ['decode_ms', 'predicted_ms']]) {
@@ -113,6 +112,73 @@ describe('a request that has ended', async () => {
     const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
     await answer(server, 'Hello', { max_tokens: 1 }, { headers: { traceparent: `00-${trace}-00f067aa0ba902b7-01` } });
     assert.ok((await lines(server, (one) => one.trace === trace)).length === 1);
+  });
+});
+
+describe('a request for vectors that has ended', async () => {
+  const server = await start(test, [...demo, '-np', '2']);
+  const embed = (id, body) => post(server, '/v1/embeddings', body, { headers: { 'x-request-id': id } });
+  const lineOf = async (id) => (await lines(server, (one) => one.request_id === id))[0];
+
+  it('is one line in the log, with its share of the processor time', async () => {
+    await (await embed('warm', { input: 'x' })).text();
+    const { usage, model } = await (await embed('short', { input: ['The first', 'The second'] })).json();
+    const line = await lineOf('short');
+    assert.deepEqual([line.route, line.kind, line.status, line.finish, line.error, line.stream, line.model],
+      ['/v1/embeddings', 'embedding', '200', 'stop', '-', 'false', model]);
+    assert.equal(Number(line.prompt_tokens), usage.prompt_tokens);
+    assert.equal(line.completion_tokens, '0');
+    assert.equal(line.steps, '1');
+    assert.ok(Number(line.cpu_ms) > 0, JSON.stringify(line));
+    assert.ok(Number(line.total_ms) >= Number(line.tokenize_ms) + Number(line.queue_ms) + Number(line.prefill_ms) - 0.01, JSON.stringify(line));
+    const long = await (await embed('long', { input: Array(20).fill('word '.repeat(100)) })).json();
+    const other = await lineOf('long');
+    assert.ok(long.usage.prompt_tokens > 50 * usage.prompt_tokens);
+    assert.ok(Number(other.cpu_ms) > Number(line.cpu_ms), `${other.cpu_ms} ${line.cpu_ms}`);
+    assert.ok(Number(other.steps) > 1, 'its inputs need several batches');
+  });
+
+  it('pays by its tokens for what it shares with others', async () => {
+    // While the first is computed the others wait, and are computed together.
+    const sizes = { first: 200, few: 20, many: 200 };
+    await Promise.all(Object.entries(sizes).map(async ([id, words]) => (await embed(id, { input: 'word '.repeat(words) })).text()));
+    const [few, many] = [await lineOf('few'), await lineOf('many')];
+    assert.ok(Number(few.cpu_ms) < Number(many.cpu_ms), JSON.stringify([few, many]));
+    const perToken = ({ cpu_ms: cpu, prompt_tokens: tokens }) => Number(cpu) / Number(tokens);
+    if (few.shared_steps === '1' && many.shared_steps === '1') { // unless they came too late to be in one
+      assert.ok(Math.abs(perToken(few) / perToken(many) - 1) < 0.05, JSON.stringify([few, many]));
+    }
+  });
+
+  it('says when it was refused, when its client left, and when it asks for nothing', async () => {
+    await refused(await embed('refused', { input: 'a', dimensions: 0 }), 400);
+    const line = await lineOf('refused');
+    assert.deepEqual([line.kind, line.status, line.finish, line.error], ['embedding', '400', 'refused', 'invalid_request']);
+    const leave = new AbortController();
+    const before = (await server.metrics()).sum('chasqui_embedding_inputs_total');
+    const body = JSON.stringify({ input: Array(200).fill('word '.repeat(200)) });
+    const left = server.fetch('/v1/embeddings', { method: 'POST', body, signal: leave.signal, headers: { 'x-request-id': 'left' } }).catch(() => undefined);
+    await server.until((metrics) => metrics.sum('chasqui_embedding_inputs_total') > before, 'it is being computed');
+    leave.abort();
+    await left;
+    assert.deepEqual([(await lineOf('left')).status, (await lineOf('left')).finish], ['499', 'cancelled']);
+    await ask(server, '/api/embed', { input: [] }, { headers: { 'x-request-id': 'nothing' } });
+    assert.deepEqual([(await lineOf('nothing')).status, (await lineOf('nothing')).prompt_tokens], ['200', '0']);
+  });
+});
+
+const ranking = testModel('rank');
+describe('a request for scores that has ended', { skip: !fs.existsSync(ranking) && `no ${ranking}; make test-models` }, async () => {
+  const server = await start(test, [...demo, '-m', ranking, '-c', '4096']);
+
+  it('is one line in the log', async () => {
+    const { usage } = await ask(server, '/v1/rerank', { query: 'What is a slot?', documents: ['A place.', 'A coin.'] });
+    const [line] = await lines(server, (one) => one.route === '/v1/rerank');
+    assert.deepEqual([line.kind, line.status, line.finish], ['ranking', '200', 'stop']);
+    assert.equal(Number(line.prompt_tokens), usage.prompt_tokens);
+    assert.ok(Number(line.cpu_ms) > 0, JSON.stringify(line));
+    await refused(await post(server, '/score', { text_1: 'a' }), 400);
+    assert.equal((await lines(server, (one) => one.route === '/score'))[0].kind, 'ranking');
   });
 });
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace chasqui {
@@ -28,6 +29,7 @@ EmbeddingLine::Tenant* EmbeddingLine::whose_turn() {
 
 EmbeddingLine::Job EmbeddingLine::next() {
   Job job;
+  job.number = ++jobs_;
   std::size_t tokens = 0;
   while (Tenant* const tenant = whose_turn()) {
     EmbeddingWait& wait = *tenant->waits.front();
@@ -43,6 +45,7 @@ EmbeddingLine::Job EmbeddingLine::next() {
       tenant->tokens += size;
       job.inputs.push_back(std::move(wait.inputs[wait.begun++]));
       job.of.push_back(&wait);
+      job.tokens.push_back(size);
     }
     tenant->waits.pop_front();
     if (!wait.left && wait.begun < wait.inputs.size()) tenant->waits.push_back(&wait);
@@ -51,7 +54,20 @@ EmbeddingLine::Job EmbeddingLine::next() {
   return job;
 }
 
-void EmbeddingLine::give(const Job& job, Result<std::vector<Embedded>> vectors) {
+void EmbeddingLine::share(const Job& job, Duration cpu) {
+  const bool mixed = std::ranges::any_of(job.of, [&job](const EmbeddingWait* wait) { return wait != job.of.front(); });
+  const auto all = std::accumulate(job.tokens.begin(), job.tokens.end(), std::size_t{0});
+  for (std::size_t i = 0; i < job.of.size(); ++i) {
+    EmbeddingWait& wait = *job.of[i];
+    wait.cpu += cpu * static_cast<Duration::rep>(job.tokens[i]) / static_cast<Duration::rep>(all);
+    if (std::exchange(wait.last_job, job.number) == job.number) continue;
+    ++wait.jobs;
+    wait.shared += mixed ? 1 : 0;
+  }
+}
+
+void EmbeddingLine::give(const Job& job, Result<std::vector<Embedded>> vectors, Duration cpu) {
+  share(job, cpu);
   if (vectors) {
     for (std::size_t i = 0; i < job.of.size(); ++i) job.of[i]->out.push_back(std::move((*vectors)[i]));
     return;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "core/adapter_set.h"
 #include "core/types.h"
@@ -25,7 +26,12 @@ struct EmbeddingWait {
   std::vector<std::vector<Token>> inputs{};
   std::function<bool()> gone{};  // the client has left
 
-  std::size_t begun = 0;  // inputs that were taken
+  std::size_t begun = 0;       // inputs that were taken
+  TimePoint started{};         // when its first job began
+  std::uint64_t last_job = 0;  // that inputs of it were in
+  std::int32_t jobs = 0;       // … how many
+  std::int32_t shared = 0;     // … that had inputs of others, too
+  Duration cpu{};              // processor time of its shares of these jobs
   bool left = false;
   std::vector<Embedded> out{};
   std::optional<Error> error{};
@@ -39,9 +45,11 @@ class EmbeddingLine {
   static constexpr std::size_t kJobTokens = 512;
 
   struct Job {
+    std::uint64_t number = 0;
     AdapterSetPtr adapters{};
     std::vector<std::vector<Token>> inputs{};
     std::vector<EmbeddingWait*> of{};    // whose each of them is
+    std::vector<std::size_t> tokens{};   // … and how long
     std::vector<EmbeddingWait*> left{};  // those whose clients have left: they are over
   };
 
@@ -49,8 +57,9 @@ class EmbeddingLine {
   void add(EmbeddingWait& wait);
   // Inputs of up to kJobTokens in all, or one; none: no request waits any more.
   Job next();
-  // What has become of a job. Those that are over now are the line's no more.
-  void give(const Job& job, Result<std::vector<Embedded>> vectors);
+  // What has become of a job, and the processor time that it took: each request's by its tokens. Those that are over
+  // now are the line's no more.
+  void give(const Job& job, Result<std::vector<Embedded>> vectors, Duration cpu = {});
   // One that waits; null: none does.
   EmbeddingWait* front() const;
 
@@ -60,8 +69,10 @@ class EmbeddingLine {
     std::deque<EmbeddingWait*> waits{};
   };
   Tenant* whose_turn();
+  static void share(const Job& job, Duration cpu);
 
   std::map<std::uint32_t, Tenant> tenants_;  // that have waits
+  std::uint64_t jobs_ = 0;                   // so far
 };
 
 }  // namespace chasqui

@@ -55,6 +55,26 @@ TEST(EmbeddingLine, AShortRequestDoesNotWaitForALongOne) {
   EXPECT_FALSE(book.over());
 }
 
+TEST(EmbeddingLine, ProcessorTimeIsSharedByTokens) {
+  EmbeddingLine line;
+  EmbeddingWait one = of(1, {100, 200, 400}), two = of(2, {100});
+  line.add(one);
+  line.add(two);
+  EmbeddingLine::Job job = line.next();
+  ASSERT_EQ(job.inputs.size(), 3u);
+  job.inputs.clear();  // they go to the thread that computes
+  line.give(job, std::vector<Embedded>(3), milliseconds(40));
+  EXPECT_EQ(two.cpu, milliseconds(10));
+  EXPECT_EQ(one.cpu, milliseconds(30));
+  job = line.next();
+  line.give(job, vectors(job), milliseconds(7));
+  EXPECT_EQ(one.cpu, milliseconds(37));
+  EXPECT_EQ(one.jobs, 2);
+  EXPECT_EQ(one.shared, 1);
+  EXPECT_EQ(two.jobs, 1);
+  EXPECT_EQ(two.shared, 1);
+}
+
 TEST(EmbeddingLine, TenantsHaveEqualParts) {
   EmbeddingLine line;
   std::vector<EmbeddingWait> crowd(9, of(1, std::vector<std::size_t>(100, 50)));

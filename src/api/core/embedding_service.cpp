@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/cpu_account.h"
 #include "base/limits.h"
 #include "net/event_signal.h"
 
@@ -21,6 +22,39 @@ class InFlight {
   std::size_t& count_;
   const std::size_t added_;
 };
+
+// For as long as a request waits for what the thread computes, what the process computes beside it is its, too.
+class WaitsForJobs {
+ public:
+  WaitsForJobs() { cpu_account().begin_waiting(); }
+  ~WaitsForJobs() { cpu_account().end_waiting(); }
+  WaitsForJobs(const WaitsForJobs&) = delete;
+  WaitsForJobs& operator=(const WaitsForJobs&) = delete;
+};
+
+// What the thread has made of a job.
+struct JobOutcome {
+  Result<std::vector<Embedded>> vectors;
+  Duration cpu{};
+};
+
+Usage usage_of(const EmbeddingWait& wait, std::size_t tokens, TimePoint arrival, TimePoint ended) {
+  Usage usage;
+  const TimePoint started = wait.jobs > 0 ? wait.started : ended;  // or its client left before
+  usage.prompt = static_cast<TokenCount>(tokens);
+  usage.queue = started - arrival;
+  usage.prefill = ended - started;
+  usage.steps = wait.jobs;
+  usage.shared = wait.shared;
+  usage.cpu = wait.cpu;
+  return usage;
+}
+
+std::size_t tokens_of(const std::vector<std::vector<Token>>& inputs) {
+  std::size_t tokens = 0;
+  for (const auto& input : inputs) tokens += input.size();
+  return tokens;
+}
 
 }  // namespace
 
@@ -77,18 +111,18 @@ Result<EmbeddingConfig> EmbeddingService::configure(const LoadedModel& model, co
   return config;
 }
 
-net::Awaitable<Result<std::vector<Embedded>>> EmbeddingService::embed(net::HttpExchange& exchange, std::uint32_t tenant,
-                                                                      AdapterSetPtr adapters,
-                                                                      std::vector<std::vector<Token>> inputs) {
-  std::size_t tokens = 0;
-  for (const auto& input : inputs) tokens += input.size();
+net::Awaitable<Result<EmbeddedInputs>> EmbeddingService::embed(net::HttpExchange& exchange, std::uint32_t tenant,
+                                                               AdapterSetPtr adapters,
+                                                               std::vector<std::vector<Token>> inputs) {
+  const std::size_t tokens = tokens_of(inputs);
   if (waiting_ > 0 && waiting_tokens_ + tokens > kSizeLimit<"vector_tokens">) {
     co_return Error{ErrorCode::overloaded, "too many texts wait to be embedded or ranked; try again later", ""};
   }
-  Result<std::vector<Embedded>> out = std::vector<Embedded>{};
+  Result<EmbeddedInputs> out = EmbeddedInputs{};
   {
     const InFlight one(waiting_);
     const InFlight its_tokens(waiting_tokens_, tokens);
+    const WaitsForJobs waits;
     out = co_await embed_all(exchange, tenant, std::move(adapters), std::move(inputs));
   }
   if (waiting_ == 0 && config_.leaves) {
@@ -99,10 +133,12 @@ net::Awaitable<Result<std::vector<Embedded>>> EmbeddingService::embed(net::HttpE
 }
 
 // One of them computes for all, and when it is over another one does: none outlives its handler.
-net::Awaitable<Result<std::vector<Embedded>>> EmbeddingService::embed_all(net::HttpExchange& exchange,
-                                                                          std::uint32_t tenant, AdapterSetPtr adapters,
-                                                                          std::vector<std::vector<Token>> inputs) {
-  if (inputs.empty()) co_return std::vector<Embedded>{};
+net::Awaitable<Result<EmbeddedInputs>> EmbeddingService::embed_all(net::HttpExchange& exchange, std::uint32_t tenant,
+                                                                   AdapterSetPtr adapters,
+                                                                   std::vector<std::vector<Token>> inputs) {
+  if (inputs.empty()) co_return EmbeddedInputs{};
+  const std::size_t tokens = tokens_of(inputs);
+  const TimePoint arrival = clock_.now();
   Waiting mine(loop_);
   mine.tenant = tenant;
   mine.adapters = std::move(adapters);
@@ -121,7 +157,7 @@ net::Awaitable<Result<std::vector<Embedded>>> EmbeddingService::embed_all(net::H
   if (EmbeddingWait* const next = computing_ ? nullptr : line_.front()) static_cast<Waiting*>(next)->signal.notify();
   if (mine.error) co_return *mine.error;
   if (mine.left) mine.out.clear();
-  co_return std::move(mine.out);
+  co_return EmbeddedInputs{std::move(mine.out), usage_of(mine, tokens, arrival, clock_.now())};
 }
 
 net::Awaitable<void> EmbeddingService::compute_next() {
@@ -129,12 +165,23 @@ net::Awaitable<void> EmbeddingService::compute_next() {
   for (EmbeddingWait* const left : job.left) static_cast<Waiting*>(left)->signal.notify();
   if (job.inputs.empty()) co_return;
   inputs_.add(job.inputs.size());
-  for (const auto& input : job.inputs) tokens_.add(input.size());
+  for (const std::size_t tokens : job.tokens) tokens_.add(tokens);
+  const TimePoint now = clock_.now();
+  for (EmbeddingWait* const wait : job.of) {
+    if (wait->jobs == 0) wait->started = now;
+  }
   auto work = [bench = bench_, adapters = job.adapters, inputs = std::move(job.inputs)] {
-    return bench->embed(inputs, adapters.get());
+    CpuJob cpu(cpu_account());
+    Result<std::vector<Embedded>> vectors = bench->embed(inputs, adapters.get());
+    const Duration took = cpu.end();
+    return JobOutcome{std::move(vectors), took};
   };
-  Result<std::vector<Embedded>> done = co_await pool_->run(std::move(work));
-  line_.give(job, std::move(done));
+  Result<JobOutcome> done = co_await pool_->run(std::move(work));
+  if (done) {
+    line_.give(job, std::move(done->vectors), done->cpu);
+  } else {
+    line_.give(job, done.error());
+  }
   for (EmbeddingWait* const wait : job.of) {
     if (wait->over()) static_cast<Waiting*>(wait)->signal.notify();
   }

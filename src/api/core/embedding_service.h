@@ -9,13 +9,21 @@
 #include <vector>
 
 #include "api/core/embedding_line.h"
+#include "base/clock.h"
 #include "base/metric_set.h"
+#include "core/event.h"
 #include "model/embedder.h"
 #include "model/loaded_model.h"
 #include "net/exchange.h"
 #include "net/offload.h"
 
 namespace chasqui {
+
+// What one request gets.
+struct EmbeddedInputs {
+  std::vector<Embedded> vectors;  // empty when the client left meanwhile
+  Usage usage;                    // jobs count as steps, and their time as prefill
+};
 
 struct EmbeddingConfig : EmbedderWish {
   bool leaves = false;  // the context, and its hold on the weights, are given back when no request waits
@@ -34,10 +42,10 @@ class EmbeddingService {
                                            TokenCount context, bool leaves = false);
 
   const EmbeddingConfig& config() const { return config_; }
-  // By the model with `adapters`. Empty when the client left meanwhile. Tenants take turns. Error overloaded where the
-  // inputs of others have too many tokens already.
-  net::Awaitable<Result<std::vector<Embedded>>> embed(net::HttpExchange& exchange, std::uint32_t tenant,
-                                                      AdapterSetPtr adapters, std::vector<std::vector<Token>> inputs);
+  // By the model with `adapters`. Tenants take turns. Error overloaded where the inputs of others have too many tokens
+  // already.
+  net::Awaitable<Result<EmbeddedInputs>> embed(net::HttpExchange& exchange, std::uint32_t tenant,
+                                               AdapterSetPtr adapters, std::vector<std::vector<Token>> inputs);
 
   const MetricSet& metrics() const { return metrics_; }
   // The context, which takes long to free: the last owner frees it, on whatever thread, when the service has gone.
@@ -49,12 +57,12 @@ class EmbeddingService {
 
   struct Waiting;
 
-  net::Awaitable<Result<std::vector<Embedded>>> embed_all(net::HttpExchange& exchange, std::uint32_t tenant,
-                                                          AdapterSetPtr adapters,
-                                                          std::vector<std::vector<Token>> inputs);
+  net::Awaitable<Result<EmbeddedInputs>> embed_all(net::HttpExchange& exchange, std::uint32_t tenant,
+                                                   AdapterSetPtr adapters, std::vector<std::vector<Token>> inputs);
   net::Awaitable<void> compute_next();
 
   const EmbeddingConfig config_;
+  const RealClock clock_;
   std::shared_ptr<Bench> bench_;
   std::size_t waiting_ = 0;         // requests that were not answered yet
   std::size_t waiting_tokens_ = 0;  // … of their inputs

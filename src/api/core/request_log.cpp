@@ -55,10 +55,22 @@ void write_short_line(const RequestRecord& record) {
 
 }  // namespace
 
+std::string_view name(RequestKind kind) {
+  switch (kind) {
+    case RequestKind::generation: return "generation";
+    case RequestKind::embedding: return "embedding";
+    case RequestKind::ranking: return "ranking";
+  }
+  return "generation";
+}
+
 std::string short_request_line(const RequestRecord& record) {
+  const bool generates = record.kind == RequestKind::generation;
   std::string out = std::to_string(record.status()) + ' ' + time_in_words(record.ended - record.began) + ' ' +
-                    std::to_string(record.usage.prompt) + "→" + std::to_string(record.usage.completion) + " tok ";
-  out += word_for(record.route);
+                    std::to_string(record.usage.prompt);
+  if (generates) out += "→" + std::to_string(record.usage.completion);
+  out += " tok ";
+  out += generates ? word_for(record.route) : name(record.kind);
   out += ' ';
   append_json_string(out, record.model);
   out += " from ";
@@ -96,6 +108,15 @@ void RequestNote::submitted(const Request& request, bool stream) {
   record->stream = stream;
   record->submitted = true;
   log_.open_.emplace(request.id, record);
+}
+
+void RequestNote::computed(TimePoint arrival, const Usage& usage, bool left) {
+  RequestRecord& record = *records_.front();
+  record.arrival = arrival;
+  record.submitted = true;
+  record.finished = true;
+  record.usage = usage;
+  if (left) record.reason = FinishReason::cancelled;
 }
 
 RequestNotePtr RequestLog::open(std::string route, const Caller& caller, std::string_view traceparent,
@@ -168,6 +189,7 @@ void RequestLog::write_line(const RequestRecord& record) const {
                        {"tenant", or_dash(record.tenant)},
                        {"class", name(record.service_class)},
                        {"route", record.route},
+                       {"kind", name(record.kind)},
                        {"model", or_dash(record.model)},
                        {"status", record.status()},
                        {"finish", record.finish()},

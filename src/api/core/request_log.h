@@ -1,6 +1,6 @@
-// What became of each request that asks for tokens, told once, when both its handler and the engine are done with it:
-// as a line in the log, short or with all fields, and to the span collector. Loop thread only; owned by the
-// application, outlives the handlers.
+// What became of each request that asks for tokens, vectors or scores, told once, when both its handler and the engine
+// are done with it: as a line in the log, short or with all fields, and to the span collector. Loop thread only; owned
+// by the application, outlives the handlers.
 //
 // A handler holds a RequestNote from its first line to its last. Prompts and answers are never in it, unless
 // `log_prompts` says so.
@@ -23,8 +23,13 @@
 
 namespace chasqui {
 
+// What a request asks a model for.
+enum class RequestKind { generation, embedding, ranking };
+std::string_view name(RequestKind kind);
+
 struct RequestRecord {
   std::string route;  // "/v1/chat/completions", "frame"
+  RequestKind kind = RequestKind::generation;
   std::string tenant;
   std::string model;      // that it was for
   std::string client_id;  // X-Request-Id; empty where there is none
@@ -74,8 +79,12 @@ class RequestNote {
   void refused(const Error& error);
   // The model that was chosen for it, before it is submitted.
   void chosen(const std::string& model) { records_.front()->model = model; }
+  void is_for(RequestKind kind) { records_.front()->kind = kind; }
   // Once for each of the requests of an answer that has several; each gets a record.
   void submitted(const Request& request, bool stream);
+  // In place of both, for a request that was read at `arrival` and never goes to the engine: it is over, but for its
+  // answer, or its client has left.
+  void computed(TimePoint arrival, const Usage& usage, bool left);
 
  private:
   RequestLog& log_;

@@ -111,6 +111,27 @@ TEST(RequestLog, TellsOfRefusedOnesWithTheirStatus) {
   EXPECT_EQ(told.ended[0]->error, "overloaded");
 }
 
+TEST(RequestLog, TellsOfVectorsWhichNeverGoToTheEngine) {
+  Told told({.lines = false, .traces = true});
+  Usage usage;
+  usage.prompt = 7;
+  usage.cpu = milliseconds(3);
+  for (const bool left : {false, true}) {
+    RequestNotePtr note = told.open();
+    note->is_for(RequestKind::embedding);
+    note->chosen("m");
+    note->computed(told.clock.now(), usage, left);
+  }
+  ASSERT_EQ(told.ended.size(), 2u);
+  EXPECT_EQ(told.ended[0]->status(), 200);
+  EXPECT_EQ(told.ended[0]->finish(), "stop");
+  EXPECT_EQ(told.ended[0]->usage.cpu, milliseconds(3));
+  EXPECT_EQ(told.ended[1]->status(), 499);
+  EXPECT_EQ(told.ended[1]->finish(), "cancelled");
+  const json::value tree = json::parse(spans_json(told.ended, {"1", 0}));
+  EXPECT_EQ(tree.at_pointer("/resourceSpans/0/scopeSpans/0/spans/0/name"), "embeddings m");
+}
+
 TEST(RequestLog, KeepsTheNewestForTraceFiles) {
   Told told;
   told.open();

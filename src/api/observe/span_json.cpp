@@ -39,6 +39,12 @@ void seconds_attribute(JsonWriter& json, std::string_view key, Duration value) {
   json.end_object();
 }
 
+std::string_view operation_of(const RequestRecord& record) {
+  if (record.kind == RequestKind::embedding) return "embeddings";
+  if (record.kind == RequestKind::ranking) return "rerank";  // the conventions have no word for it
+  return record.route.find("chat") != std::string::npos ? "chat" : "text_completion";
+}
+
 class SpanTree {
  public:
   SpanTree(JsonWriter& json, const RequestRecord& record, const SpanSource& source)
@@ -84,8 +90,7 @@ class SpanTree {
   }
 
   void write_root(TimePoint end) {
-    const bool chat = record_.route.find("chat") != std::string::npos;
-    const std::string_view operation = chat ? "chat" : "text_completion";
+    const std::string_view operation = operation_of(record_);
     open(std::string(operation) + ' ' + record_.model, kServer, root_, record_.trace.parent, record_.began, end);
     text_attribute(json_, "gen_ai.operation.name", operation);
     text_attribute(json_, "gen_ai.provider.name", "chasqui");

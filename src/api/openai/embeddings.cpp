@@ -203,6 +203,41 @@ Result<void> check_pooling(const ServedModel& served, bool tokens_too = false) {
   return {};
 }
 
+// What it returns as an error, its caller notes.
+Handled tell_vectors(Call call, PrepareVectors prepare, RequestNotePtr note) {
+  const Result<Permit> permit = enter(call);
+  if (!permit) co_return permit.error();
+  net::OffloadTerms terms = reading_terms(call);
+  auto read = [&served = call.served, prepare, body = std::move(call.body)] { return prepare(served, body); };
+  Result<VectorJob> job = co_await call.frontend.offload.run(std::move(read), std::move(terms));
+  if (call.exchange.client_gone()) co_return Result<void>();
+  if (!job) co_return job.error();
+  call.exchange.body_was_read();
+  auto inputs = std::move(job->inputs);
+  AdapterSetPtr adapters = call.served.adapters.list()->standing();
+  const TimePoint arrival = call.frontend.clock.now();
+  Result<EmbeddedInputs> embedded(EmbeddedInputs{});
+  if (!inputs.empty()) {
+    embedded = co_await call.served.embeddings.embed(call.exchange, call.caller.tenant.id, std::move(adapters),
+                                                     std::move(inputs));
+  }
+  if (embedded && note) note->computed(arrival, embedded->usage, call.exchange.client_gone());
+  if (call.exchange.client_gone()) co_return Result<void>();
+  if (!embedded) co_return embedded.error();
+  std::size_t numbers = 0;
+  for (const Embedded& one : embedded->vectors) numbers += one.values.size();
+  auto tell = [write = std::move(job->write), values = std::move(embedded->vectors)]() mutable {
+    return write(std::move(values));
+  };
+  net::OffloadTerms telling;
+  telling.owner = call.caller.tenant.id;
+  telling.can_wait = writing_can_wait(numbers * kNumberBytes);
+  Result<std::string> body = co_await call.frontend.offload.run(std::move(tell), std::move(telling));
+  if (!body) co_return body.error();
+  co_await respond_json(call.exchange, std::move(*body));
+  co_return Result<void>();
+}
+
 }  // namespace
 
 std::size_t VectorJob::tokens() const {
@@ -341,36 +376,13 @@ Result<VectorJob> prepare_ollama_embeddings(const ServedModel& served, const std
                    }};
 }
 
-Handled handle_vectors(Call call, PrepareVectors prepare) {
-  const Result<Permit> permit = enter(call);
-  if (!permit) co_return permit.error();
-  net::OffloadTerms terms = reading_terms(call);
-  auto read = [&served = call.served, prepare, body = std::move(call.body)] { return prepare(served, body); };
-  Result<VectorJob> job = co_await call.frontend.offload.run(std::move(read), std::move(terms));
-  if (call.exchange.client_gone()) co_return Result<void>();
-  if (!job) co_return job.error();
-  call.exchange.body_was_read();
-  auto inputs = std::move(job->inputs);
-  AdapterSetPtr adapters = call.served.adapters.list()->standing();
-  Result<std::vector<Embedded>> vectors(std::vector<Embedded>{});
-  if (!inputs.empty()) {
-    vectors = co_await call.served.embeddings.embed(call.exchange, call.caller.tenant.id, std::move(adapters),
-                                                    std::move(inputs));
-  }
-  if (call.exchange.client_gone()) co_return Result<void>();
-  if (!vectors) co_return vectors.error();
-  std::size_t numbers = 0;
-  for (const Embedded& one : *vectors) numbers += one.values.size();
-  auto tell = [write = std::move(job->write), values = std::move(*vectors)]() mutable {
-    return write(std::move(values));
-  };
-  net::OffloadTerms telling;
-  telling.owner = call.caller.tenant.id;
-  telling.can_wait = writing_can_wait(numbers * kNumberBytes);
-  Result<std::string> body = co_await call.frontend.offload.run(std::move(tell), std::move(telling));
-  if (!body) co_return body.error();
-  co_await respond_json(call.exchange, std::move(*body));
-  co_return Result<void>();
+Handled handle_vectors(Call call, PrepareVectors prepare, RequestKind kind) {
+  const RequestNotePtr note = open_note(call);
+  if (note) note->is_for(kind);
+  Handled telling = tell_vectors(std::move(call), prepare, note);
+  Result<void> told = co_await std::move(telling);
+  if (!told) note_refused(note, told.error());
+  co_return told;
 }
 
 }  // namespace chasqui

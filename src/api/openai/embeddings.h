@@ -9,6 +9,7 @@
 
 #include "api/body/fields.h"
 #include "api/core/call.h"
+#include "api/core/request_log.h"
 #include "api/core/served_model.h"
 #include "base/limits.h"
 #include "model/embedder.h"
@@ -29,8 +30,8 @@ Result<VectorJob> prepare_native_embeddings(const ServedModel& served, const std
 Result<VectorJob> prepare_ollama_embed(const ServedModel& served, const std::string& body);
 Result<VectorJob> prepare_ollama_embeddings(const ServedModel& served, const std::string& body);
 
-// A request needs a permit, as for generation.
-Handled handle_vectors(Call call, PrepareVectors prepare);
+// A request needs a permit, and has a line in the log, as for generation.
+Handled handle_vectors(Call call, PrepareVectors prepare, RequestKind kind);
 
 // Inputs of one request.
 constexpr std::size_t kInputsMax = kSizeLimit<"inputs">;

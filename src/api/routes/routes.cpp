@@ -15,6 +15,7 @@
 #include "api/core/key_ring.h"
 #include "api/core/node.h"
 #include "api/core/served_model.h"
+#include "api/llama_server/rerank.h"
 #include "api/openai/openai_dialect.h"
 #include "api/openai/responses.h"
 #include "api/openai/transcriptions.h"
@@ -37,7 +38,10 @@ struct Start {
   Handled operator()(TableHandler handler) const { return handler(node.models, std::move(call)); }
   Handled operator()(PrepareAnswer prepare) const { return handle_generation(std::move(call), prepare); }
   Handled operator()(TextTool tool) const { return handle_text_tool(std::move(call), tool); }
-  Handled operator()(PrepareVectors prepare) const { return handle_vectors(std::move(call), prepare); }
+  Handled operator()(PrepareVectors prepare) const {
+    const bool ranks = prepare == &prepare_rerank || prepare == &prepare_score;
+    return handle_vectors(std::move(call), prepare, ranks ? RequestKind::ranking : RequestKind::embedding);
+  }
   Handled operator()(SessionCommand command) const { return handle_session_command(std::move(call), command); }
   Handled operator()(ResponseCommand command) const { return handle_response_command(std::move(call), command); }
   Handled operator()(BatchCommand command) const { return handle_batch_command(std::move(call), command); }
