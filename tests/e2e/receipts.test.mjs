@@ -1,5 +1,5 @@
 // The receipt of a request, `timings`: every dialect has it, the clients of the vendors hand it on, and together they are
-// the processor time of the process.
+// the processor time of the process, with those of embeddings, which are in the log.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import { Ollama } from 'ollama';
 import OpenAI from 'openai';
 
-import { ask, post, user } from './client.mjs';
+import { ask, post, requestLines, user } from './client.mjs';
 import { startWithSocket } from './frames.mjs';
 import { withGaps } from './gguf.mjs';
 import { demo } from './server.mjs';
@@ -125,24 +125,39 @@ describe('a receipt', async () => {
     check(said.timings, 'Ollama', 6);
   });
 
-  it('is a share of the time of the process, and all are that time, whatever dialects were spoken', async () => {
-    // What the process has computed, in milliseconds, by a clock with ticks of 10 ms.
-    const computed = () => {
-      const fields = fs.readFileSync(`/proc/${server.pid}/stat`, 'utf8').split(') ')[1].split(' ');
-      return (Number(fields[11]) + Number(fields[12])) * 10;
-    };
+  it('is a share of the time of the process, and all are that time, whatever dialects were spoken beside embeddings', async () => {
+    const embed = (i) => ask(server, '/v1/embeddings', { input: [`${i} ${'a word '.repeat(100)}`, 'and more '.repeat(10 * (1 + i % 9))] });
     await dialects['a chat']('begin', 1);
+    await embed(1); // makes its context
     await server.idle();
-    const before = computed();
-    const load = Object.values(dialects).flatMap((say, i) =>
-      [100, 300].map((tokens) => say(`${i} ${'tell me more '.repeat(20 * (i % 4))}`, tokens)));
-    const receipts = (await Promise.all(load)).flat();
-    const whole = computed() - before;
-    const shares = receipts.map(({ cpu_ms: share }) => share);
-    const sum = shares.reduce((all, one) => all + one, 0);
-    assert.equal(shares.length, 2 * Object.keys(dialects).length);
+    const [before, beforeOfWorkers, beforeOfEmbeddings] = [server.computed(), server.computed('worker'), server.computed('embed')];
+    const enough = () => server.computed('worker') - beforeOfWorkers >= 4000;
+    const says = Object.values(dialects);
+    const shares = [];
+    let [said, embedded] = [0, 0];
+    const talk = async () => {
+      while (!enough() || said < says.length) {
+        const i = said++;
+        const receipts = await says[i % says.length](`${i} ${'tell me more '.repeat(20 * (i % 4))}`, [100, 200, 300][i % 3]);
+        shares.push(...receipts.map(({ cpu_ms: share }) => share));
+      }
+    };
+    const embedAll = async () => {
+      while (!enough()) await embed(++embedded);
+    };
+    await Promise.all([...Array.from({ length: 6 }, talk), embedAll(), embedAll()]);
+    const [whole, ofEmbeddings] = [server.computed() - before, server.computed('embed') - beforeOfEmbeddings];
+    assert.equal(shares.length, said, 'one for each');
     assert.ok(Math.min(...shares) > 0, `${shares}`);
-    // What comes before the first step and after the last one is no request's; neither is the rest of a tick.
-    assert.ok(Math.abs(sum - whole) <= 0.02 * whole + 60, `${sum} ms of ${whole} ms`);
+    const lines = () => requestLines(server).filter(({ kind }) => kind === 'embedding').slice(1);
+    await server.until(() => lines().length === embedded, 'all lines are in the log');
+    const all = (costs) => costs.reduce((sum, one) => sum + one, 0);
+    const [talks, embeddings] = [all(shares), all(lines().map(({ cpu_ms: share }) => Number(share)))];
+    // What comes before the first step and after the last one is no request's.
+    const sum = talks + embeddings;
+    assert.ok(Math.abs(sum - whole) <= 0.02 * whole + 10, `${talks} and ${embeddings} ms of ${whole} ms`);
+    // No step pays for what their thread computes, and they pay for little else while a model generates.
+    assert.ok(embeddings >= 0.98 * ofEmbeddings - 10, `${embeddings} ms of ${ofEmbeddings} ms`);
+    assert.ok(talks <= 1.02 * (whole - ofEmbeddings) + 10, `${talks} ms of ${whole - ofEmbeddings} ms`);
   });
 });

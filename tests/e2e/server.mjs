@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync, readdirSync } from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -102,6 +103,15 @@ export class Server {
     });
     this.url = this.addresses.find((address) => address.startsWith('http'));
     if (this.url) this.port = Number(new URL(this.url).port);
+  }
+
+  // What its threads of such a name have computed, in milliseconds: exact for those that wait, and without those that
+  // have ended.
+  computed(name = '') {
+    const tasks = `/proc/${this.pid}/task`;
+    const text = (task, file) => readFileSync(`${tasks}/${task}/${file}`, 'utf8');
+    const named = readdirSync(tasks).filter((task) => text(task, 'comm').startsWith(name));
+    return named.reduce((sum, task) => sum + Number(text(task, 'schedstat').split(' ')[0]) / 1e6, 0);
   }
 
   name() {
