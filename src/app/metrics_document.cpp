@@ -16,6 +16,7 @@
 #include "app/model_keeper.h"
 #include "app/record_writer.h"
 #include "base/clock.h"
+#include "base/energy_meter.h"
 #include "engine/admission.h"
 #include "engine/compat_metrics.h"
 #include "engine/engine_metrics.h"
@@ -44,7 +45,7 @@ is of all together. No label holds anything that a client says: there are no ten
 names of adapters that are loaded at run time are an administrator's.) Families of `--lora`, `--mmproj`,
 `--media-url-hosts`, `--cache-disk`, `--session-dir`, `--batch-dir`, `--slot-save-path`, `--record` and
 `--otlp-endpoint` are there with these options only, and those of adapters also from the first one on that is loaded at
-run time.
+run time. `chasqui_energy_joules_total` is there where the machine tells its energy ([tracing.md](tracing.md#energy)).
 
 `promtool check metrics` has nothing to say of our names. Of the others it says, with exit status 3, that a metric name
 should have no colon, and the like: they are what autoscalers and dashboards read, so they stay. A scraper that lints
@@ -109,6 +110,7 @@ std::string metrics_document() {
   const SchemaMetrics schemas{};
   const MediaLinkMetrics links{};
   const LogMetrics log{};
+  const EnergyMetrics energy{};
   const net::FrameMetrics frames{};
   const KeptStreamMetrics kept{};
   const BatchMetrics batches{};
@@ -140,6 +142,7 @@ std::string metrics_document() {
   schemas.add_to(page);
   links.add_to(page);
   log.add_to(page);
+  energy.add_to(page);
   keeper.add_to(page);
   swaps.add_to(page);
   spans.metrics().add_to(page);

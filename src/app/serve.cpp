@@ -14,6 +14,8 @@
 #include "app/record_writer.h"
 #include "app/serve_plan.h"
 #include "app/server.h"
+#include "base/clock.h"
+#include "base/cpu_account.h"
 #include "base/log.h"
 #include "base/log_sink.h"
 
@@ -56,6 +58,7 @@ int serve_with(ServeConfig& config, const HeldHangup& hangup, const LogMetrics& 
   for (const std::string& note : config.notes) log_warning(note);
   ExitGuard guard;
   raise_descriptor_limit();
+  cpu_account().measure_energy(EnergyMeter::open("/sys/class/powercap", RealClock().now()));
   auto plan = plan_serve(config);
   if (!plan) return fail(plan.error(), 2);  // as for every mistake on the command line
   KeyRing keys;

@@ -16,6 +16,7 @@
 #include "app/greeting.h"
 #include "app/model_memory.h"
 #include "app/supervise.h"
+#include "base/cpu_account.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "cli/machine.h"
@@ -196,6 +197,7 @@ void Server::add_metrics(const LogMetrics& log) {
   schema_metrics().add_to(metrics_);
   if (links_) links_->links().metrics.add_to(metrics_);
   log.add_to(metrics_);
+  if (cpu_account().meter() != nullptr) cpu_account().meter()->metrics().add_to(metrics_);
   if (recorder_ != nullptr) recorder_->metrics().add_to(metrics_);
   fit_metrics();
 }

@@ -1,8 +1,11 @@
 #include "base/cpu_account.h"
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace chasqui {
 namespace {
@@ -25,7 +28,8 @@ struct FakeCpu {
   static constexpr int kEmbed = 2;
   static constexpr int kOtherEmbed = 3;
 
-  CpuAccount account{{[] { return process; }, [](int thread) { return threads[thread]; }}};
+  CpuAccount account{
+      {[] { return process; }, [](int thread) { return threads[thread]; }, [] { return TimePoint{} + process; }}};
 };
 
 constexpr int kWorker = FakeCpu::kWorker;
@@ -36,13 +40,13 @@ TEST(CpuAccount, StepsShareWhatIsComputedWhileAWorkerHasAny) {
   FakeCpu::compute(kWorker, milliseconds(50));  // for nothing
   cpu.account.begin_steps();
   FakeCpu::compute(kWorker, milliseconds(10));
-  EXPECT_EQ(cpu.account.take_step(), milliseconds(10));
+  EXPECT_EQ(cpu.account.take_step().cpu, milliseconds(10));
   FakeCpu::compute(kWorker, milliseconds(20));
-  EXPECT_EQ(cpu.account.take_step(), milliseconds(20));
+  EXPECT_EQ(cpu.account.take_step().cpu, milliseconds(20));
   cpu.account.end_steps();
   FakeCpu::compute(kWorker, milliseconds(40));  // spins
   cpu.account.begin_steps();
-  EXPECT_EQ(cpu.account.take_step(), Duration::zero());
+  EXPECT_EQ(cpu.account.take_step().cpu, Duration::zero());
 }
 
 TEST(CpuAccount, AJobThatRunsAloneHasAllThatIsComputed) {
@@ -52,11 +56,11 @@ TEST(CpuAccount, AJobThatRunsAloneHasAllThatIsComputed) {
   cpu.account.begin_job(kEmbed);
   FakeCpu::compute(kEmbed, milliseconds(10));
   FakeCpu::compute(kWorker, milliseconds(5));  // a compute thread
-  EXPECT_EQ(cpu.account.end_job(kEmbed), milliseconds(15));
+  EXPECT_EQ(cpu.account.end_job(kEmbed).cpu, milliseconds(15));
   FakeCpu::compute(kWorker, milliseconds(2));  // the loop, before the next job
   cpu.account.begin_job(kEmbed);
   FakeCpu::compute(kEmbed, milliseconds(1));
-  EXPECT_EQ(cpu.account.end_job(kEmbed), milliseconds(3));
+  EXPECT_EQ(cpu.account.end_job(kEmbed).cpu, milliseconds(3));
   cpu.account.end_waiting();
 }
 
@@ -68,14 +72,14 @@ TEST(CpuAccount, AJobBesideStepsHasTheTimeOfItsThreadAndTheStepsHaveTheRest) {
   for (int i = 0; i < 4; ++i) {
     FakeCpu::compute(kEmbed, milliseconds(10));
     FakeCpu::compute(kWorker, milliseconds(7));
-    EXPECT_EQ(cpu.account.take_step(), milliseconds(7));
+    EXPECT_EQ(cpu.account.take_step().cpu, milliseconds(7));
   }
   FakeCpu::compute(kEmbed, milliseconds(1));
   FakeCpu::compute(kWorker, milliseconds(3));
-  EXPECT_EQ(cpu.account.end_job(kEmbed), milliseconds(41));
-  EXPECT_EQ(cpu.account.take_step(), milliseconds(3));
+  EXPECT_EQ(cpu.account.end_job(kEmbed).cpu, milliseconds(41));
+  EXPECT_EQ(cpu.account.take_step().cpu, milliseconds(3));
   FakeCpu::compute(kEmbed, milliseconds(2));  // between two jobs it is a thread like any other
-  EXPECT_EQ(cpu.account.take_step(), milliseconds(2));
+  EXPECT_EQ(cpu.account.take_step().cpu, milliseconds(2));
 }
 
 TEST(CpuAccount, WhatAJobsThreadsHaveComputedBeforeAWorkerBeginsIsTheJobs) {
@@ -86,8 +90,8 @@ TEST(CpuAccount, WhatAJobsThreadsHaveComputedBeforeAWorkerBeginsIsTheJobs) {
   FakeCpu::compute(kWorker, milliseconds(70));  // compute threads of the job
   cpu.account.begin_steps();
   FakeCpu::compute(kWorker, milliseconds(4));
-  EXPECT_EQ(cpu.account.take_step(), milliseconds(4));
-  EXPECT_EQ(cpu.account.end_job(kEmbed), milliseconds(80));
+  EXPECT_EQ(cpu.account.take_step().cpu, milliseconds(4));
+  EXPECT_EQ(cpu.account.end_job(kEmbed).cpu, milliseconds(80));
 }
 
 TEST(CpuAccount, NothingIsTakenTwiceByJobsOfTwoModels) {
@@ -99,8 +103,8 @@ TEST(CpuAccount, NothingIsTakenTwiceByJobsOfTwoModels) {
   FakeCpu::compute(kEmbed, milliseconds(10));
   FakeCpu::compute(FakeCpu::kOtherEmbed, milliseconds(20));
   FakeCpu::compute(kWorker, milliseconds(4));
-  const Duration one = cpu.account.end_job(kEmbed);
-  const Duration other = cpu.account.end_job(FakeCpu::kOtherEmbed);
+  const Duration one = cpu.account.end_job(kEmbed).cpu;
+  const Duration other = cpu.account.end_job(FakeCpu::kOtherEmbed).cpu;
   EXPECT_EQ(one, milliseconds(14));
   EXPECT_EQ(other, milliseconds(20));
 }
@@ -112,9 +116,38 @@ TEST(CpuAccount, JobsThatFindNoPlaceAreCountedLikeOtherWork) {
   constexpr int kFirst = 100, kMany = 40;
   for (int i = 0; i < kMany; ++i) cpu.account.begin_job(kFirst + i);
   for (int i = 0; i < kMany; ++i) FakeCpu::compute(kFirst + i, milliseconds(1));
-  Duration all = cpu.account.take_step();
-  for (int i = 0; i < kMany; ++i) all += cpu.account.end_job(kFirst + i);
+  Duration all = cpu.account.take_step().cpu;
+  for (int i = 0; i < kMany; ++i) all += cpu.account.end_job(kFirst + i).cpu;
   EXPECT_EQ(all, milliseconds(kMany));
+}
+
+TEST(CpuAccount, EnergyIsSharedLikeTime) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("chasqui-account-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder / "intel-rapl:0");
+  std::ofstream(folder / "intel-rapl:0/name") << "package-0\n";
+  const auto count = [&folder](int joules) {
+    std::ofstream(folder / "intel-rapl:0/energy_uj") << joules << "000000\n";
+  };
+  count(100);
+  FakeCpu cpu;
+  cpu.account.begin_steps();
+  EXPECT_FALSE(cpu.account.take_step().joules) << "where the machine does not tell";
+  cpu.account.end_steps();
+  cpu.account.measure_energy(EnergyMeter::open(folder, TimePoint{} + FakeCpu::process));
+  count(150);
+  FakeCpu::compute(kWorker, seconds(1));  // for nothing
+  cpu.account.begin_steps();
+  cpu.account.begin_waiting();
+  cpu.account.begin_job(kEmbed);
+  count(158);
+  FakeCpu::compute(kWorker, milliseconds(300));
+  FakeCpu::compute(kEmbed, milliseconds(100));
+  EXPECT_DOUBLE_EQ(cpu.account.take_step().joules.value_or(-1), 6);
+  EXPECT_DOUBLE_EQ(cpu.account.end_job(kEmbed).joules.value_or(-1), 2);
+  EXPECT_DOUBLE_EQ(cpu.account.meter()->metrics().joules.value(), 8);
+  cpu.account.end_waiting();
+  std::filesystem::remove_all(folder);
 }
 
 TEST(CpuAccount, OfTheProcessIsInTheTimeOfItsThreads) {
@@ -125,9 +158,9 @@ TEST(CpuAccount, OfTheProcessIsInTheTimeOfItsThreads) {
   const Duration before = thread.computed();
   volatile std::uint64_t work = 0;
   while (thread.computed() == before && work < 100'000'000) work = work + 1;
-  const Duration mine = job.end();
+  const Duration mine = job.end().cpu;
   EXPECT_GT(mine, Duration::zero());
-  EXPECT_EQ(job.end(), Duration::zero()) << "once";
+  EXPECT_EQ(job.end().cpu, Duration::zero()) << "once";
   account.end_waiting();
 }
 

@@ -128,6 +128,7 @@ std::string format_log_line(LogFormat format, LogLevel level, std::string_view m
     out += ",\"message\":";
     append_json_string(out, message);
     for (const LogField& field : fields) {
+      if (field.key.empty()) continue;
       out += ',';
       append_json_string(out, field.key);
       out += ':';
@@ -140,6 +141,7 @@ std::string format_log_line(LogFormat format, LogLevel level, std::string_view m
   out += ' ';
   out += message;
   for (const LogField& field : fields) {
+    if (field.key.empty()) continue;
     out += ' ';
     out += field.key;
     out += '=';

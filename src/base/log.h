@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -26,6 +27,8 @@ struct LogField {
   LogField(std::string_view k, const std::string& v) : key(k), value(std::string_view(v)) {}
   LogField(std::string_view k, bool v) : key(k), value(v) {}
   LogField(std::string_view k, double v) : key(k), value(v) {}
+  // Left out where there is none.
+  LogField(std::string_view k, std::optional<double> v) : key(v ? k : std::string_view()), value(v.value_or(0)) {}
   template <std::integral Integer>
   LogField(std::string_view k, Integer v) : key(k), value(static_cast<std::int64_t>(v)) {}
 };

@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -49,6 +50,12 @@ TEST(LogLine, TextShowsLevelMessageAndFields) {
 TEST(LogLine, JsonIsOneObjectWithTypedValues) {
   EXPECT_EQ(as_json({{"n", -3}, {"ratio", 0.5}, {"ok", true}, {"who", std::string("x\"y")}}),
             R"({"level":"info","message":"hello","n":-3,"ratio":0.5,"ok":true,"who":"x\"y"})");
+}
+
+TEST(LogLine, LeavesOutWhatHasNoValue) {
+  const std::optional<double> none, some = 0.5;
+  EXPECT_EQ(as_text({{"a", none}, {"b", some}}), "I hello b=0.5");
+  EXPECT_EQ(as_json({{"a", none}, {"b", some}}), R"({"level":"info","message":"hello","b":0.5})");
 }
 
 TEST(LogLine, TextQuotesWhatCouldBeMisread) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -224,6 +225,7 @@ struct BatchResult {
   Duration encoding{};                  // before it, of Batch::unit
   bool encoded = false;                 // … which had not been encoded before
   Duration cpu{};                       // processor time of the process since the last batch that was computed
+  std::optional<double> joules;         // … and energy, where the machine tells
   bool drafted = false;                 // the draft model has done what it was to do
   Duration drafting{};                  // … and took so long for its draft tokens
   Duration draft_reading{};             // … and for what it had to compute first
@@ -244,6 +246,7 @@ struct BatchResult {
     encoding = {};
     encoded = false;
     cpu = {};
+    joules.reset();
     drafted = false;
     drafting = {};
     draft_reading = {};

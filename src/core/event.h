@@ -37,6 +37,7 @@ struct Usage {
   std::int32_t shared = 0;    // … of which others had rows, too
   std::int32_t preemptions = 0;
   Duration cpu{};                  // processor time of its shares of these batches
+  std::optional<double> joules;    // … and energy, where the machine tells
   TokenCount draft_tokens = 0;     // that were checked
   TokenCount accepted_tokens = 0;  // … and accepted
   TokenCount forced_tokens = 0;    // of the completion, that were not sampled: a grammar left no choice

@@ -63,6 +63,7 @@ Usage Sequence::usage(TimePoint now) const {
   usage.shared = shared_steps_;
   usage.preemptions = preemptions_;
   usage.cpu = cpu_;
+  usage.joules = joules_;
   usage.draft_tokens = draft_tokens_;
   usage.accepted_tokens = accepted_tokens_;
   usage.forced_tokens = forced_tokens_;
@@ -139,9 +140,10 @@ void Sequence::computed_rows(TokenCount rows, TimePoint now) {
   if (generated() > 0 && left() <= 1) state_ = State::decoding;
 }
 
-void Sequence::took_part(TokenCount rows, bool shared, TimePoint began, Duration cpu) {
+void Sequence::took_part(TokenCount rows, bool shared, TimePoint began, Duration cpu, std::optional<double> joules) {
   ++steps_;
   cpu_ += cpu;
+  if (joules) joules_ = joules_.value_or(0) + *joules;
   if (shared) ++shared_steps_;
   if (!request_->traced || generated() > 0) return;
   const PrefillChunk chunk{began - request_->arrival, last_rows_at_ - request_->arrival, rows};

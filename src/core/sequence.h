@@ -15,6 +15,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "core/event.h"
@@ -134,9 +135,10 @@ class Sequence {
   void not_restored();
   // `rows` more positions are in the model. REQUIRES: prefilling or decoding.
   void computed_rows(TokenCount rows, TimePoint now);
-  // The step that began then computed them, alone or together with others, and its share took so much processor time.
+  // The step that began then computed them, alone or together with others, and its share took so much processor time,
+  // and energy.
   // REQUIRES: computed_rows() was just called.
-  void took_part(TokenCount rows, bool shared, TimePoint began, Duration cpu = {});
+  void took_part(TokenCount rows, bool shared, TimePoint began, Duration cpu = {}, std::optional<double> joules = {});
   // A token was sampled. REQUIRES: everything is computed.
   void add_token(Token token, TimePoint now);
   // A token follows without having been sampled. REQUIRES: decoding
@@ -194,6 +196,7 @@ class Sequence {
   std::int32_t steps_ = 0;
   std::int32_t shared_steps_ = 0;
   Duration cpu_{};
+  std::optional<double> joules_;
   std::int32_t passed_ = 0;
   TimePoint started_ = kNever;
   TimePoint slot_since_{};

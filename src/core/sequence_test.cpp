@@ -336,10 +336,12 @@ TEST(Usage, CountsStepsAndThoseThatOthersShared) {
   sequence.took_part(10, false, at(10), milliseconds(18));
   sequence.add_token(70, at(20));
   sequence.computed_rows(1, at(30));
-  sequence.took_part(1, true, at(20), milliseconds(5));
+  EXPECT_FALSE(sequence.usage(at(30)).joules);
+  sequence.took_part(1, true, at(20), milliseconds(5), 0.25);
   sequence.preempt(TimePoint{});
   const Usage usage = sequence.usage(at(30));
   EXPECT_EQ(usage.cpu, milliseconds(23));
+  EXPECT_EQ(usage.joules, 0.25);
   EXPECT_EQ(usage.steps, 2);
   EXPECT_EQ(usage.shared, 1);
   EXPECT_EQ(usage.preemptions, 1);

@@ -253,7 +253,11 @@ void Worker::compute() {
   if (batch_.kind == Batch::Kind::prefill) cut_for_waiting();
   runner_.run(batch_, result_);
   // What a batch took that was not computed goes to the next one.
-  if (!batch_.rows.empty() && result_.status == DecodeStatus::ok) result_.cpu = cpu_account().take_step();
+  if (!batch_.rows.empty() && result_.status == DecodeStatus::ok) {
+    const CpuShare share = cpu_account().take_step();
+    result_.cpu = share.cpu;
+    result_.joules = share.joules;
+  }
   reading_.store(0, std::memory_order_release);
   cut_by_.store(Batch::kUncut, std::memory_order_release);
 }

@@ -5,6 +5,7 @@
 #include "sched/scheduler.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/put_off.h"
 
@@ -256,7 +257,9 @@ void Scheduler::commit_parts(const Batch& batch, const BatchResult& result) {
     const TokenCount rows = part.rows - (waits ? rows_put_off(part) : 0);
     if (waits) ++put_off;
     sequence.computed_rows(rows, result.finished);
-    sequence.took_part(rows, batch.parts.size() > 1, planned_, result.cpu * part.all_rows() / all_rows);
+    std::optional<double> joules;
+    if (result.joules) joules = *result.joules * part.all_rows() / static_cast<double>(all_rows);
+    sequence.took_part(rows, batch.parts.size() > 1, planned_, result.cpu * part.all_rows() / all_rows, joules);
     if (rows == 0) continue;
     ledger_.use(part.slot, rows);
     if (sequence.at_checkpoint()) reuse_.checkpoint_computed(sequence);

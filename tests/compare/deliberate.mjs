@@ -2,9 +2,9 @@
 // docs/compatibility.md does (node tests/e2e/compatibility.mjs). [what, why, bodies, differences]: two patterns, of the
 // name of a body and of a difference as compare.mjs writes it.
 export const deliberate = [
-  ['`timings` also have `queue_ms`, `steps`, `steps_shared`, `preemptions`, `cpu_ms` and `forced_n`',
+  ['`timings` also have `queue_ms`, `steps`, `steps_shared`, `preemptions`, `cpu_ms`, `joules` and `forced_n`',
     'they say what the request and the company of others cost, and what a grammar left no choice for',
-    /./, /^only here: \S*timings\.(queue_ms|steps|steps_shared|preemptions|cpu_ms|forced_n)$/],
+    /./, /^only here: \S*timings\.(queue_ms|steps|steps_shared|preemptions|cpu_ms|joules|forced_n)$/],
   ['`/v1/messages` and `/v1/responses` have `timings`', 'every answer is to say what it has cost',
     /v1\/(messages|responses)/, /^only here: \S*\.timings\b/],
   ['`timings.cache` with `return_cache` or `verbose`', 'it tells where the beginning of the prompt came from', /./, /^only here: \S*timings\.cache\./],

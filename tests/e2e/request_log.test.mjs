@@ -45,6 +45,7 @@ describe('a request that has ended', async () => {
     const { timings, usage } = await response.json();
     assert.equal(timings.prompt_n + timings.cache_n, usage.prompt_tokens);
     assert.equal(timings.predicted_n, 6);
+    assert.equal('joules' in timings, (await server.metrics()).text.includes('chasqui_energy_joules_total'));
     assert.ok(timings.steps >= 6 && timings.steps_shared === 0 && timings.preemptions === 0, JSON.stringify(timings));
     const parts = response.headers.get('server-timing').split(', ').map((part) => part.split(';dur='));
     assert.deepEqual(parts.map(([name]) => name), ['queue', 'prefill', 'decode']);

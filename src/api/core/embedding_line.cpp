@@ -54,20 +54,24 @@ EmbeddingLine::Job EmbeddingLine::next() {
   return job;
 }
 
-void EmbeddingLine::share(const Job& job, Duration cpu) {
+void EmbeddingLine::share(const Job& job, const CpuShare& cost) {
   const bool mixed = std::ranges::any_of(job.of, [&job](const EmbeddingWait* wait) { return wait != job.of.front(); });
   const auto all = std::accumulate(job.tokens.begin(), job.tokens.end(), std::size_t{0});
   for (std::size_t i = 0; i < job.of.size(); ++i) {
     EmbeddingWait& wait = *job.of[i];
-    wait.cpu += cpu * static_cast<Duration::rep>(job.tokens[i]) / static_cast<Duration::rep>(all);
+    wait.cpu += cost.cpu * static_cast<Duration::rep>(job.tokens[i]) / static_cast<Duration::rep>(all);
+    if (cost.joules) {
+      const double part = static_cast<double>(job.tokens[i]) / static_cast<double>(all);
+      wait.joules = wait.joules.value_or(0) + *cost.joules * part;
+    }
     if (std::exchange(wait.last_job, job.number) == job.number) continue;
     ++wait.jobs;
     wait.shared += mixed ? 1 : 0;
   }
 }
 
-void EmbeddingLine::give(const Job& job, Result<std::vector<Embedded>> vectors, Duration cpu) {
-  share(job, cpu);
+void EmbeddingLine::give(const Job& job, Result<std::vector<Embedded>> vectors, const CpuShare& cost) {
+  share(job, cost);
   if (vectors) {
     for (std::size_t i = 0; i < job.of.size(); ++i) job.of[i]->out.push_back(std::move((*vectors)[i]));
     return;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/cpu_account.h"
 #include "base/error.h"
 #include "core/adapter_set.h"
 #include "core/types.h"
@@ -32,6 +33,7 @@ struct EmbeddingWait {
   std::int32_t jobs = 0;       // … how many
   std::int32_t shared = 0;     // … that had inputs of others, too
   Duration cpu{};              // processor time of its shares of these jobs
+  std::optional<double> joules{};
   bool left = false;
   std::vector<Embedded> out{};
   std::optional<Error> error{};
@@ -57,9 +59,9 @@ class EmbeddingLine {
   void add(EmbeddingWait& wait);
   // Inputs of up to kJobTokens in all, or one; none: no request waits any more.
   Job next();
-  // What has become of a job, and the processor time that it took: each request's by its tokens. Those that are over
+  // What has become of a job, and what it took: each request's part by its tokens. Those that are over
   // now are the line's no more.
-  void give(const Job& job, Result<std::vector<Embedded>> vectors, Duration cpu = {});
+  void give(const Job& job, Result<std::vector<Embedded>> vectors, const CpuShare& cost = {});
   // One that waits; null: none does.
   EmbeddingWait* front() const;
 
@@ -69,7 +71,7 @@ class EmbeddingLine {
     std::deque<EmbeddingWait*> waits{};
   };
   Tenant* whose_turn();
-  static void share(const Job& job, Duration cpu);
+  static void share(const Job& job, const CpuShare& cost);
 
   std::map<std::uint32_t, Tenant> tenants_;  // that have waits
   std::uint64_t jobs_ = 0;                   // so far

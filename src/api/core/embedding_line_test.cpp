@@ -63,11 +63,13 @@ TEST(EmbeddingLine, ProcessorTimeIsSharedByTokens) {
   EmbeddingLine::Job job = line.next();
   ASSERT_EQ(job.inputs.size(), 3u);
   job.inputs.clear();  // they go to the thread that computes
-  line.give(job, std::vector<Embedded>(3), milliseconds(40));
+  line.give(job, std::vector<Embedded>(3), {milliseconds(40), 8.0});
   EXPECT_EQ(two.cpu, milliseconds(10));
   EXPECT_EQ(one.cpu, milliseconds(30));
+  EXPECT_DOUBLE_EQ(two.joules.value_or(0), 2);
+  EXPECT_DOUBLE_EQ(one.joules.value_or(0), 6);
   job = line.next();
-  line.give(job, vectors(job), milliseconds(7));
+  line.give(job, vectors(job), {milliseconds(7), {}});
   EXPECT_EQ(one.cpu, milliseconds(37));
   EXPECT_EQ(one.jobs, 2);
   EXPECT_EQ(one.shared, 1);

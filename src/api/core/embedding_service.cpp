@@ -35,7 +35,7 @@ class WaitsForJobs {
 // What the thread has made of a job.
 struct JobOutcome {
   Result<std::vector<Embedded>> vectors;
-  Duration cpu{};
+  CpuShare cost;
 };
 
 Usage usage_of(const EmbeddingWait& wait, std::size_t tokens, TimePoint arrival, TimePoint ended) {
@@ -47,6 +47,7 @@ Usage usage_of(const EmbeddingWait& wait, std::size_t tokens, TimePoint arrival,
   usage.steps = wait.jobs;
   usage.shared = wait.shared;
   usage.cpu = wait.cpu;
+  usage.joules = wait.joules;
   return usage;
 }
 
@@ -173,12 +174,12 @@ net::Awaitable<void> EmbeddingService::compute_next() {
   auto work = [bench = bench_, adapters = job.adapters, inputs = std::move(job.inputs)] {
     CpuJob cpu(cpu_account());
     Result<std::vector<Embedded>> vectors = bench->embed(inputs, adapters.get());
-    const Duration took = cpu.end();
-    return JobOutcome{std::move(vectors), took};
+    const CpuShare cost = cpu.end();
+    return JobOutcome{std::move(vectors), cost};
   };
   Result<JobOutcome> done = co_await pool_->run(std::move(work));
   if (done) {
-    line_.give(job, std::move(done->vectors), done->cpu);
+    line_.give(job, std::move(done->vectors), done->cost);
   } else {
     line_.give(job, done.error());
   }

@@ -207,6 +207,7 @@ void RequestLog::write_line(const RequestRecord& record) const {
                        {"shared_steps", usage.shared},
                        {"preemptions", usage.preemptions},
                        {"cpu_ms", rounded_ms(usage.cpu)},
+                       {"joules", usage.joules},
                        {"draft_tokens", usage.draft_tokens},
                        {"accepted_tokens", usage.accepted_tokens},
                        {"forced_tokens", usage.forced_tokens}});

@@ -372,6 +372,7 @@ void write_timings(JsonWriter& json, const Usage& usage) {
   json.field("steps_shared", usage.shared);
   json.field("preemptions", usage.preemptions);
   json.field("cpu_ms", to_milliseconds(usage.cpu));
+  if (usage.joules) json.field("joules", *usage.joules);
   if (usage.cache) {
     json.key("cache");
     write_cache_use(json, *usage.cache, usage.cached);
@@ -381,7 +382,10 @@ void write_timings(JsonWriter& json, const Usage& usage) {
 
 void write_timings(JsonWriter& json, const std::vector<Usage>& choices) {
   Usage usage = choices.front();
-  for (auto other = choices.begin() + 1; other != choices.end(); ++other) usage.cpu += other->cpu;
+  for (auto other = choices.begin() + 1; other != choices.end(); ++other) {
+    usage.cpu += other->cpu;
+    if (other->joules) usage.joules = usage.joules.value_or(0) + *other->joules;
+  }
   write_timings(json, usage);
 }
 

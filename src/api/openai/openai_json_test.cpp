@@ -118,9 +118,11 @@ TEST(CompletionWriter, TellsTheProcessorTimeOfAllChoices) {
   auto writer = make_completion_writer(std::move(two));
   Event last = finished_event(FinishReason::stop);
   last.usage.cpu = milliseconds(3);
+  last.usage.joules = 0.5;
   const json::value whole = json::parse(writer->whole({{"one", {}, {}, {}, last}, {"two", {}, {}, {}, last}}));
   EXPECT_EQ(whole.at("timings").at("predicted_n"), 3) << "of the first";
   EXPECT_EQ(whole.at("timings").at("cpu_ms"), 6);
+  EXPECT_EQ(whole.at("timings").at("joules"), 1);
 }
 
 TEST(Timings, AnAnswerWithoutTokensHasNoRates) {
