@@ -17,12 +17,14 @@
 #include "base/log.h"
 #include "cli/machine.h"
 #include "cli/terminal.h"
+#include "record/load_trace.h"
 #include "record/replay.h"
 
 namespace chasqui {
 namespace {
 
 constexpr int kWrongFile = 2;
+constexpr const char* kNoSuchStream = ": there is no such model or worker in it";
 
 // Where a replay is, for the handler of signals: a scheduler that fails a CHECK ends the process, as it did then.
 volatile std::uint64_t reached_record = 0;
@@ -147,6 +149,32 @@ void say_about(const RecordedHead& head) {
   cli::write_out(cli::harmless(out));
 }
 
+void say_cut(const RecordFile& file) {
+  if (file.cut() == 0) return;
+  std::fprintf(stderr, "chasqui replay: the last %s are not whole, and were left out\n",
+               cli::bytes_in_words(file.cut()).c_str());
+}
+
+int write_load(const RecordFile& file, const ReplayConfig& config) {
+  std::vector<const RecordStream*> streams;
+  for (const RecordStream& stream : file.streams()) {
+    const auto head = head_of(stream);
+    if (!head) return fail_replay(config.file + ": " + head.error().message, kWrongFile);
+    if (!wanted(*head, config)) continue;
+    if (config.about) say_about(*head);
+    streams.push_back(&stream);
+  }
+  if (streams.empty()) return fail_replay(config.file + kNoSuchStream, kWrongFile);
+  const auto trace = load_trace(streams);
+  if (!trace) return fail_replay(config.file + ": " + trace.error().message, kWrongFile);
+  say_cut(file);
+  std::ofstream out(config.trace, std::ios::binary);
+  out << trace->lines;
+  if (!out.flush()) return fail_replay("--trace " + config.trace + " cannot be written", kWrongFile);
+  cli::write_out(std::to_string(trace->requests) + " requests\n");
+  return 0;
+}
+
 }  // namespace
 
 CLI::App* add_replay_command(CLI::App& app, ReplayConfig& config) {
@@ -157,6 +185,11 @@ CLI::App* add_replay_command(CLI::App& app, ReplayConfig& config) {
   command->add_option("--model", config.model, "only the one with this name")->type_name("NAME");
   command->add_option("--steps", config.steps, "write the steps to this file, which the page's batch view opens")
       ->type_name("FILE");
+  command
+      ->add_option("--trace", config.trace,
+                   "write the requests to this file instead, as chasqui bench --trace sends them to any server")
+      ->type_name("FILE")
+      ->excludes("--steps");
   command->add_flag("--about", config.about, "print what the recording says of each model and worker, too");
   return command;
 }
@@ -165,6 +198,7 @@ int run_replay(const ReplayConfig& config) {
   configure_log(LogLevel::error, LogFormat::text);
   const auto file = read_recording(config.file);
   if (!file) return fail_replay(file.error().message, kWrongFile);
+  if (!config.trace.empty()) return write_load(*file, config);
   const DeadlySignals handler(&tell_where, SA_RESETHAND, DeadlySignals::Which::unhandled);
   std::vector<Replayed> replayed;
   int code = 0;
@@ -178,11 +212,8 @@ int run_replay(const ReplayConfig& config) {
     if (report.fault) code = kWrongFile;
     if (report.difference) code = std::max(code, 1);
   }
-  if (replayed.empty()) return fail_replay(config.file + ": there is no such model or worker in it", kWrongFile);
-  if (file->cut() > 0) {
-    std::fprintf(stderr, "chasqui replay: the last %s are not whole, and were left out\n",
-                 cli::bytes_in_words(file->cut()).c_str());
-  }
+  if (replayed.empty()) return fail_replay(config.file + kNoSuchStream, kWrongFile);
+  say_cut(*file);
   if (!config.steps.empty()) {
     std::ofstream out(config.steps, std::ios::binary);
     out << steps_document(replayed);

@@ -1,6 +1,6 @@
 // What came of a step, as the scheduler was told it: how long everything took, which tokens (as stand-ins) were
-// sampled, which copies were made. Text is not in it, nor how likely tokens were,
-// nor energy. A plain value.
+// sampled, which copies were made. Text is not in it, nor how likely tokens were, nor energy, which no plan depends on.
+// A plain value.
 #pragma once
 
 #include <cstdint>

@@ -53,6 +53,17 @@ describe('--record', () => {
     assert.ok(Number(/(\d+) requests/.exec(stdout)[1]) >= 20, stdout);
     const bytes = readFileSync(file('mixed'));
     for (const word of ['elephants', 'midnight', 'Question', 'few words']) assert.ok(!bytes.includes(word), word);
+    const traced = await replay('mixed', '--trace', file('load.jsonl'));
+    assert.equal(traced.code, 0, traced.stderr);
+    const load = readFileSync(file('load.jsonl'), 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line));
+    assert.equal(load.length, Number(/(\d+) requests/.exec(stdout)[1]));
+    assert.equal(traced.stdout, `${load.length} requests\n`);
+    for (const [i, one] of load.entries()) {
+      assert.deepEqual(Object.keys(one), ['at_ms', 'prompt_words', 'max_tokens', 'class']);
+      assert.ok(one.at_ms >= (i > 0 ? load[i - 1].at_ms : 0) && one.prompt_words > 20 && one.max_tokens >= 1, JSON.stringify(one));
+    }
+    const both = await replay('mixed', '--trace', file('load.jsonl'), '--steps', file('steps.json'));
+    assert.notEqual(both.code, 0, 'one or the other');
     const about = await replay('mixed', '--about');
     assert.match(about.stdout, /recorded by chasqui \d/);
     assert.match(about.stdout, /slots: 4/);
