@@ -34,7 +34,7 @@ class WaitsForJobs {
 
 // What the thread has made of a job.
 struct JobOutcome {
-  Result<std::vector<Embedded>> vectors;
+  std::vector<Embedded> vectors;
   CpuShare cost;
 };
 
@@ -171,11 +171,12 @@ net::Awaitable<void> EmbeddingService::compute_next() {
   for (EmbeddingWait* const wait : job.of) {
     if (wait->jobs == 0) wait->started = now;
   }
-  auto work = [bench = bench_, adapters = job.adapters, inputs = std::move(job.inputs)] {
+  auto work = [bench = bench_, adapters = job.adapters, inputs = std::move(job.inputs)]() -> Result<JobOutcome> {
     CpuJob cpu(cpu_account());
     Result<std::vector<Embedded>> vectors = bench->embed(inputs, adapters.get());
     const CpuShare cost = cpu.end();
-    return JobOutcome{std::move(vectors), cost};
+    if (!vectors) return vectors.error();
+    return JobOutcome{std::move(*vectors), cost};
   };
   Result<JobOutcome> done = co_await pool_->run(std::move(work));
   if (done) {
