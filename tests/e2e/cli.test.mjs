@@ -420,10 +420,10 @@ describe('chasqui config', async () => {
   }
 
   it('says where a wrong value came from that was not typed', async () => {
-    const toml = (content) => ['serve', ...sim, '--config', file('wrong.toml', content)];
+    const toml = (name, content) => ['serve', ...sim, '--config', file(name, content)];
     for (const [args, env, message] of [
-      [toml('port = 0\n\n[serve]\nparallel = "many"\n'), {}, /^--parallel: .*many.* \(\/.*wrong\.toml, line 4\)$/m],
-      [toml('port = 0\ncache-disk = "/dev/null"\n'), {}, /--cache-disk: \/dev\/null is no folder.* \(\/.*wrong\.toml, line 2\)$/m],
+      [toml('word.toml', 'port = 0\n\n[serve]\nparallel = "many"\n'), {}, /^--parallel: .*many.* \(\/.*word\.toml, line 4\)$/m],
+      [toml('folder.toml', 'port = 0\ncache-disk = "/dev/null"\n'), {}, /--cache-disk: \/dev\/null is no folder.* \(\/.*folder\.toml, line 2\)$/m],
       [['serve'], { LLAMA_ARG_PORT: 'http' }, /^--port: .*http.* \(from LLAMA_ARG_PORT\)$/m],
       [['serve', ...sim, '--port', '0'], { LLAMA_ARG_HOST: 'nowhere' }, /--host nowhere must be .* \(from LLAMA_ARG_HOST\)$/m],
       [['serve', '--turbo'], { LLAMA_ARG_PORT: 'http' }, /--port: .* \(from LLAMA_ARG_PORT\)$/m],

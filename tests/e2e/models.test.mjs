@@ -39,7 +39,7 @@ describe('several --model', () => {
     const metrics = await server.metrics();
     assert.equal(metrics.sum('chasqui_requests_finished_total', { model: 'left' }), 2);
     assert.equal(metrics.sum('chasqui_requests_finished_total', { model: 'right' }), 2);
-    await server.says(/route=\/v1\/chat\/completions model=right /);
+    await server.says(/route=\/v1\/chat\/completions kind=generation model=right /);
     assert.deepEqual(server.stdout.filter((line) => line.startsWith('serving ')).map((line) => line.split(' ')[1]),
       ['left', 'right']);
   });
