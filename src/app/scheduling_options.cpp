@@ -114,7 +114,7 @@ void add_scheduling_options(CLI::App& app, ServeConfig& config) {
       ->envname("CHASQUI_ITL_TARGET");
   app.add_option_function<std::int64_t>(
          "--prefill-step", [&config](std::int64_t ms) { config.targets.prefill_step = milliseconds(ms); },
-         "longest step that only prefills prompts, but at least four passes over the weights; 0: as the streams "
+         "longest step that only prefills, but at least four passes over the weights; 0: as the streams "
          "beside it allow, or a micro-batch (512 rows) where there are none")
       ->envname("CHASQUI_PREFILL_STEP")
       ->check(CLI::Range(0, 60'000))
