@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import * as test from 'node:test';
 
 import { ask, post } from './client.mjs';
-import { effects, refusals, without } from './effects.mjs';
+import { effects, refusals, shifting, without } from './effects.mjs';
 import { withGaps } from './gguf.mjs';
 import { demo, start } from './server.mjs';
 
@@ -77,7 +77,8 @@ describe('the fields of a generation', async () => {
   test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
   const model = join(folder, 'gaps.gguf');
   withGaps(model);
-  const server = await start(test, [...demo, '-m', model, '--slot-save-path', folder, '-c', '20480', '-np', '16', '--context-shift']);
+  const server = await start(test, [...demo, '-m', model, '--slot-save-path', folder, '-c', '20480', '-np', '16']);
+  const small = await start(test, [...demo, '-m', model, '-c', '4096', '-np', '16', '--context-shift']);
   const document = await (await server.fetch('/openapi.json')).json();
   const fields = Object.keys(document.components.schemas.GenerationFields.properties);
 
@@ -88,7 +89,7 @@ describe('the fields of a generation', async () => {
     assert.deepEqual([...Object.keys(routes), ...hearing].sort(), taking.sort());
   });
 
-  for (const [route, [bodyOf, readAnswer]] of Object.entries(routes)) {
+  const asker = (server, route, [bodyOf, readAnswer]) => {
     const at = async (text) => {
       if (!route.includes('{id}')) return route;
       const { id } = await ask(server, '/v1/sessions', { messages: messages(text) });
@@ -117,12 +118,17 @@ describe('the fields of a generation', async () => {
       assert.equal(response.status, 400, said);
       assert.ok(said.includes(field), said);
     };
+    return { say, refuse };
+  };
+  for (const [route, form] of Object.entries(routes)) {
     describe(route, () => {
       for (const field of fields) {
         it(field, async () => {
+          const asked = shifting.includes(field) ? small : server;
+          const { say, refuse } = asker(asked, route, form);
           const refusal = refusals[route]?.[field];
           if (refusal !== undefined) return refuse({ [field]: refusal }, field);
-          if (!without[route]?.includes(field)) return effects[field](say, refuse, server);
+          if (!without[route]?.includes(field)) return effects[field](say, refuse, asked);
           const types = async (more) => (await say({ temperature: 0, max_tokens: 4, stream: true, ...more })).events.map(shape);
           assert.deepEqual(await types({ [field]: values[field] }), await types({}), 'it changes nothing');
         });
