@@ -1,10 +1,10 @@
 // Decides which requests come in, before a worker gets them; the others are told when to come back:
 // 429 when the tenant has too many requests in flight, 503 when this node has, or when a limit on the wait is not met.
 //
-// A client that is refused with 503 gets a reservation in the queue behind the queue (engine/retry_reservations.h): the
-// k-th is told a time k places later, so that those who come back do not come together. A place frees up every
-// slot_time / slots. From the time that it should be free, the place is held: fresh requests cannot take it. Not
-// everybody comes back; places are held, and times told, for the share that lately did.
+// A client that is refused since the queue is full, or the wait too long, gets a reservation in the queue behind the
+// queue (engine/retry_reservations.h): the k-th is told a time k places later, so that those who come back do not come
+// together. A place frees up every slot_time / slots. From the time that it should be free, the place is held: fresh
+// requests cannot take it. Not everybody comes back; places are held, and times told, for the share that lately did.
 //
 // One tenant cannot fill the queue for the others: an eighth of all places, and of the prompt tokens that may wait, is
 // there beside the limits for tenants that have less than that share here, whatever others hold or have reserved.
@@ -116,7 +116,7 @@ class Admission {
   // request else is, however many they are. `wait_max` is the longest wait for a first token that the client accepts.
   Result<void> weigh(Permit& permit, ServiceClass service_class, TokenCount prompt_tokens, const Load& load,
                      TimePoint now, std::size_t requests = 1, Duration wait_max = Duration::max());
-  // From now on everybody is refused.
+  // From now on all are refused that want a slot.
   void drain() { draining_ = true; }
   void resume() { draining_ = false; }
   bool draining() const { return draining_; }

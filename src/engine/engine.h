@@ -68,7 +68,7 @@ class Engine {
          Wakeup& wakeup, Models drafts = {});
   Engine(const EngineConfig& config, std::unique_ptr<Model> model, std::shared_ptr<const Tokenizer> tokenizer,
          const Clock& clock, Wakeup& wakeup);
-  // Cancels what still runs and waits for the workers, at most one step.
+  // Cancels what still runs and waits for the workers: at most one step, and for what goes to disk (engine/worker.h).
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

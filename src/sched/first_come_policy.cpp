@@ -1,4 +1,5 @@
-// Who came first goes first, and keeps its slot to the end. No older one is ever passed by, so that none is starved.
+// Who came first goes first, and keeps its slot to the end, but for want of cells. No older one that could start is
+// passed by, so that none is starved.
 #include <tuple>
 
 #include "sched/slot_policy.h"

@@ -5,21 +5,21 @@
 namespace chasqui {
 
 struct PolicyRules {
-  // Slots: sched/urgency, sched/overtaking, scheduler_slots.cpp
+  // Slots: sched/urgency, sched/fair_policy
   bool classes = true;         // more urgent classes go first, for slots and rows
   bool tenants = true;         // of a class, the tenant that was served least goes first
   bool short_work = true;      // under load a long prompt lets short ones pass that come a little later
   bool overtaking = true;      // a request that was passed often goes first
   bool class_preempts = true;  // a more urgent class takes a slot at once
   bool slices = true;          // a slot goes to another tenant, or to an equal that waits, after a slice
-  // Rows: sched/step_plan
+  // Rows: sched/fair_policy, sched/step_plan
   bool shortest_rows = true;     // under load the shortest prompt is prefilled first
   bool reading_turns = true;     // every third prefill step goes to the prompt that has gone without rows for longest
   bool targets = true;           // a chunk is as long as the streams beside it can wait
   bool efficient_chunks = true;  // … but never so small that its rows cost much more than they have to
   bool stretch = true;           // … and streams wait for some passes or decode steps at least
   bool step_cuts = true;         // an arrival cuts a long step of prefill
-  // Passes: scheduler_slots.cpp, sched/step_plan
+  // Passes: scheduler_holes.cpp, sched/step_plan
   bool dense_slots = true;   // decoding sequences are brought into adjacent slots
   bool hole_rows = true;     // a prompt between decoding sequences gives a row to their step
   bool pad_decode = true;    // decode steps are padded to fours where that is quicker

@@ -2,7 +2,8 @@
 // sizes the prefill chunk). Knows how long steps take (StepTime) and when each stream's next token is due. Owned by the
 // Scheduler, which has reserved a slot and cells for everything that can be planned here; pure.
 //
-//   - Every decoding stream is in every decode step; where a batch cannot hold all of them, those that are due first.
+//   - Every decoding stream with the adapters of the batch is in every decode step; where a batch cannot hold all of
+//     them, those that have waited longest.
 //   - Beside streams, a prefill step is as long as the stream that is due first can wait, less the decode step that it
 //     is waiting for. What a stream can wait grows with what a pass over the weights costs, so that a chunk never gets
 //     so small that its rows cost much more than they have to; how far it exceeds the target is Batch::stretch.

@@ -21,7 +21,7 @@ struct SchedulerTargets {
       {milliseconds(30000), milliseconds(1000)},
   }};
   // A prefill step is not longer than this, or than the smallest efficient chunk; zero: as long as the streams beside
-  // it allow, or, where there are none, as the largest batch takes. Deterministic requests know no such limit.
+  // it allow, or, where there are none, as StepPlan says. Deterministic requests know no such limit.
   Duration prefill_step{};
   PolicyRules rules;
 };

@@ -64,7 +64,7 @@ const std::vector<AblationLoad>& ablation_loads() {
 }
 
 constexpr TokenCount kContext = 10'000;
-// The longest step of a server with nothing else to say; as `--batch-size` of serve.
+// Of a batch: more than a step has, so that the rules decide how long it is.
 constexpr TokenCount kRows = 2048;
 
 SimulationConfig simulation_of(const AblationLoad& load, const CostPreset& preset, const PolicyRules& rules) {

@@ -96,7 +96,7 @@ Result<std::unique_ptr<Generation>> submit(ServedModel& served, const Answer& an
 net::Awaitable<void> settle_end(const Answer& answer, std::vector<Event>& events);
 
 // The frames of `events`; true when the last one of the answer was among them. Where a request stands while it waits
-// is a comment, `: queued position=3 wait=1.2s`, the same in every protocol.
+// is a comment, `: queued position=3 wait=1.2s`, in every protocol that has comments.
 // With several answers `running` says how many have not ended yet.
 bool write_events(AnswerWriter& writer, std::span<const Event> events, std::string& out,
                   std::size_t* running = nullptr);

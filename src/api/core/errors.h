@@ -1,6 +1,7 @@
-// The one table that turns an ErrorCode into what clients see: HTTP status, error type, body, and when to retry.
-// Shape: {"error":{"code":400,"message":"…","type":"invalid_request_error","param":"max_tokens"}}; where a prompt does
-// not fit also `n_prompt_tokens` and `n_ctx`, which agents look for before they shorten it. Pure functions.
+// The one table that turns an ErrorCode into an HTTP status, and into OpenAI's error type and body; other dialects have
+// their own types and bodies. Shape:
+// {"error":{"code":400,"message":"…","type":"invalid_request_error","param":"max_tokens"}}; where a prompt does not fit
+// also `n_prompt_tokens` and `n_ctx`, which agents look for before they shorten it. Pure functions.
 #pragma once
 
 #include <string>

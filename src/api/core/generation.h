@@ -87,7 +87,7 @@ class StreamHub {
 
 class Generation {
  public:
-  // Submits the request. Errors are the engine's: overloaded, unavailable. The permit goes with the finished event,
+  // Submits the request. Errors are those of Engine::submit. The permit goes with the finished event,
   // when the slot is free again, however slowly the client reads the rest; with the Generation where that goes first,
   // since the client has left, up to a step before the slot is free.
   static Result<std::unique_ptr<Generation>> start(StreamHub& hub, RequestPtr request, Permit permit);

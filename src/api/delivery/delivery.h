@@ -1,5 +1,5 @@
 // How an answer gets to its connection, the same for every dialect: streamed or as one body, with comments while it is
-// silent; or as a stream that is kept, which other connections may go on with. Loop thread.
+// silent where its writer has them; or as a stream that is kept, which other connections may go on with. Loop thread.
 #pragma once
 
 #include "api/core/answer.h"
@@ -19,7 +19,7 @@ KeptStreamPtr stream_gone_on_with(const Call& call);
 // Goes on with a kept stream from where the request says: `from`, or Last-Event-ID.
 Handled resume_stream(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream);
 
-// The handler of all routes that generate: a permit, the body, the answer.
+// The handler of all routes that generate but sessions and /v1/responses: a permit, the body, the answer.
 Handled handle_generation(Call call, PrepareAnswer prepare);
 
 }  // namespace chasqui
