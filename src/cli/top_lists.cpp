@@ -20,14 +20,6 @@ std::string print(const char* format, Values... values) {
   return text;
 }
 
-// At a whole character.
-std::string cut(std::string text, std::size_t most) {
-  if (text.size() <= most) return text;
-  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
-  text.resize(most);
-  return text;
-}
-
 std::string shown_tenant(const std::string& tenant) {
   return tenant.empty() ? "-" : cut(harmless(tenant), kTenantColumns);
 }
@@ -50,6 +42,15 @@ void cut_to(std::vector<std::string>& lines, std::size_t all, std::size_t most) 
 }
 
 }  // namespace
+
+std::string cut(const std::string& text, std::size_t columns) {
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool begins = (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80;
+    if (begins && seen++ == columns) return text.substr(0, i);
+  }
+  return text;
+}
 
 std::vector<std::string> model_lines(const std::vector<ServedLine>& models, const SequenceSample& now,
                                      const std::optional<SequenceSample>& before, double seconds, std::size_t most) {

@@ -35,16 +35,6 @@ std::string milliseconds_in_words(std::optional<double> seconds) {
 
 std::string bytes(double value) { return bytes_in_words(static_cast<std::uint64_t>(std::max(value, 0.0))); }
 
-// Cut at a whole character; each counts as one column.
-std::string cut(const std::string& text, int columns) {
-  int seen = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool begins = (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80;
-    if (begins && seen++ == columns) return text.substr(0, i);
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string sparkline(const std::deque<std::optional<double>>& values, std::size_t width) {
@@ -203,7 +193,7 @@ std::vector<std::string> TopView::lines(Size size, const Paint& paint) const {
   }
   std::vector<std::string> out;
   for (std::size_t i = 0; i < plain.size() && static_cast<int>(out.size()) < size.rows; ++i) {
-    std::string line = cut(plain[i], size.columns);
+    std::string line = cut(plain[i], static_cast<std::size_t>(std::max(size.columns, 0)));
     if (i == 0) line = std::string(paint.bold) + line + std::string(paint.off);
     if (line.starts_with('!')) line = std::string(paint.red) + line + std::string(paint.off);
     out.push_back(std::move(line));
