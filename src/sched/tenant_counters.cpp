@@ -8,10 +8,8 @@
 namespace chasqui {
 namespace {
 
-// Idle tenants are looked through when there are more than this. Beyond the second number all of them are forgotten,
-// also what they have had more than others: groups have names that clients choose.
-constexpr std::size_t kIdleMax = 64;
-constexpr std::size_t kIdleMost = 1024;
+// So many idle tenants are remembered at most: groups have names that clients choose.
+constexpr std::size_t kIdleMax = 1024;
 
 }  // namespace
 
@@ -53,10 +51,12 @@ double TenantCounters::least_of_busy() const {
   return least;
 }
 
+// First those whose counter says nothing any more; all of them, also what they have had more than others, where that is
+// not enough.
 void TenantCounters::forget_idle() {
   std::erase_if(table_,
                 [this](const auto& entry) { return entry.second.requests == 0 && entry.second.service <= floor_; });
-  if (table_.size() <= static_cast<std::size_t>(busy_) + kIdleMost) return;
+  if (table_.size() <= static_cast<std::size_t>(busy_) + kIdleMax) return;
   std::erase_if(table_, [](const auto& entry) { return entry.second.requests == 0; });
 }
 
