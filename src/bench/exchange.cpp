@@ -109,7 +109,9 @@ void Exchange::finish(TimePoint now) {
   if (!ask_.stream) scan_usage(body_, usage);
   outcome_.chunks = scanner_.tokens();
   outcome_.tokens = usage.completion >= 0 ? usage.completion : scanner_.tokens();
-  outcome_.counts_differ = ask_.stream && usage.completion >= 0 && usage.completion != scanner_.tokens();
+  // The token that ends an answer is counted, and has no text.
+  const std::int64_t silent = usage.completion - scanner_.tokens();
+  outcome_.counts_differ = ask_.stream && usage.completion >= 0 && silent != 0 && silent != 1;
   outcome_.prompt_tokens = std::max<std::int64_t>(usage.prompt, 0);
   outcome_.cached_tokens = std::max<std::int64_t>(usage.cached, 0);
 

@@ -36,7 +36,7 @@ struct Outcome {
   std::int64_t tokens = 0;         // as usage says, else as counted
   std::int64_t prompt_tokens = 0;  // 0: not said
   std::int64_t cached_tokens = 0;
-  bool counts_differ = false;  // usage says another number of tokens than was counted
+  bool counts_differ = false;  // usage says another number of tokens than was counted, beside the one that ends it
 };
 
 // "timeout", "http-500" …

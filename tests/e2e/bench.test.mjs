@@ -65,6 +65,14 @@ describe('bench', async () => {
     assert.equal(patient.total.retried_ok, patient.total.retried);
   });
 
+  it('finds nothing wrong with the usage of answers that end by themselves', async (t) => {
+    const server = await start(t, demo);
+    const report = await bench(server.url, '--fields', '{"temperature":0}', '--load', 'clients=2,requests=8,max-tokens=256');
+    assert.deepEqual([report.code, report.total.ok, report.total.counts_differ], [0, 8, 0]);
+    const metrics = await server.idle();
+    assert.ok(metrics.value('chasqui_requests_finished_total', { reason: 'stop' }) > 0, 'one that ended by itself');
+  });
+
   it('has clients that leave', async (t) => {
     const server = await start(t, [...sim, '-np', '2', '-c', '500000']);
     const load = 'clients=4,requests=12,max-tokens=100,abandon=1';
