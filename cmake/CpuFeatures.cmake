@@ -1,25 +1,34 @@
 # Turns CHASQUI_CPU into an explicit list of ggml CPU options.
 #   host   the features of this machine, read from the kernel, one by one (default; fastest here)
 #   v2     SSE4.2                      any x86-64 since 2009
-#   v3     AVX2, FMA, F16C, BMI2       any x86-64 since about 2015; what a distributed binary should use
+#   v3     AVX2, FMA, F16C, BMI2       any x86-64 since about 2015
 #   v4     v3 + AVX-512                servers since about 2017
+#   any    all of CHASQUI_CPU_VARIANTS in one binary, which chooses when it starts; what is given to others
 # AMX is never in the list: see facts in docs/dependencies.md (g++ 12 miscompiles it).
-set(CHASQUI_CPU "host" CACHE STRING "CPU features to compile ggml for: host, v2, v3 or v4")
-set_property(CACHE CHASQUI_CPU PROPERTY STRINGS host v2 v3 v4)
+set(CHASQUI_CPU "host" CACHE STRING "CPU features to compile ggml for: host, any, v2, v3 or v4")
+set_property(CACHE CHASQUI_CPU PROPERTY STRINGS host any v2 v3 v4)
 
-function(chasqui_ggml_cpu_options out)
+# The least capable first; third_party/cpu_variants/choose.c asks for the same features.
+set(CHASQUI_CPU_VARIANTS v2 v3 v3_vnni v4 v4_vnni v4_bf16)
+set(CHASQUI_CPU_v2 SSE42)
+set(CHASQUI_CPU_v3 ${CHASQUI_CPU_v2} AVX AVX2 BMI2 FMA F16C)
+set(CHASQUI_CPU_v3_vnni ${CHASQUI_CPU_v3} AVX_VNNI)
+set(CHASQUI_CPU_v4 ${CHASQUI_CPU_v3} AVX512)
+set(CHASQUI_CPU_v4_vnni ${CHASQUI_CPU_v4} AVX512_VNNI)
+set(CHASQUI_CPU_v4_bf16 ${CHASQUI_CPU_v4_vnni} AVX512_VBMI AVX512_BF16)
+
+# Of `cpu`, one of the above; of `any`, those of the least capable.
+function(chasqui_ggml_cpu_options cpu out)
   set(all SSE42 AVX AVX_VNNI AVX2 BMI2 FMA F16C AVX512 AVX512_VBMI AVX512_VNNI AVX512_BF16)
   set(on "")
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
     set(${out} "" PARENT_SCOPE)   # other architectures: ggml's own baseline
     return()
-  elseif(CHASQUI_CPU STREQUAL "v2")
-    set(on SSE42)
-  elseif(CHASQUI_CPU STREQUAL "v3")
-    set(on SSE42 AVX AVX2 BMI2 FMA F16C)
-  elseif(CHASQUI_CPU STREQUAL "v4")
-    set(on SSE42 AVX AVX2 BMI2 FMA F16C AVX512)
-  elseif(CHASQUI_CPU STREQUAL "host")
+  elseif(cpu STREQUAL "any")
+    set(on ${CHASQUI_CPU_v2})
+  elseif(cpu IN_LIST CHASQUI_CPU_VARIANTS)
+    set(on ${CHASQUI_CPU_${cpu}})
+  elseif(cpu STREQUAL "host")
     set(flags "")
     if(EXISTS /proc/cpuinfo)
       file(STRINGS /proc/cpuinfo lines REGEX "^flags" LIMIT_COUNT 1)
@@ -48,7 +57,7 @@ function(chasqui_ggml_cpu_options out)
       endif()
     endforeach()
   else()
-    message(FATAL_ERROR "CHASQUI_CPU=${CHASQUI_CPU}: allowed are host, v2, v3, v4")
+    message(FATAL_ERROR "CHASQUI_CPU=${cpu}: allowed are host, any, ${CHASQUI_CPU_VARIANTS}")
   endif()
   set(options "")
   foreach(feature IN LISTS all)

@@ -36,6 +36,39 @@ function(chasqui_libllama_source out)
   set(${out} "${source}" PARENT_SCOPE)
 endfunction()
 
+# Sets `configure` to the command that configures a build of the pinned source in the folder `work`.
+macro(chasqui_libllama_configure work options)
+  # A list does not survive the command line: one that arrives with its separators escaped is a single item.
+  string(REPLACE ";" "," options_line "${options}")
+  # --fresh: what an interrupted build has compiled is used, but another checkout may have configured it.
+  set(configure ${CMAKE_COMMAND} --fresh -S ${PROJECT_SOURCE_DIR}/third_party/libllama -B ${work} -G Ninja
+      -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}
+      -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DLLAMA_SOURCE_DIR=${source}
+      -DCHASQUI_PREFIX=${prefix} -DCHASQUI_PINNED=${pinned} -DCHASQUI_GGML_OPTIONS=${options_line} ${more_arguments})
+endmacro()
+
+# libggml-cpu.a of `prefix` anew: with all variants inside.
+function(chasqui_build_cpu_variants source prefix work pinned more_arguments)
+  list(JOIN CHASQUI_CPU_VARIANTS , names)
+  file(MAKE_DIRECTORY ${work}/variants)
+  foreach(variant IN LISTS CHASQUI_CPU_VARIANTS)
+    message(STATUS "ggml's CPU backend once more, for ${variant} of ${names}")
+    chasqui_ggml_cpu_options(${variant} options)
+    chasqui_libllama_configure(${work}/${variant} "${options}")
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      list(APPEND configure -DCMAKE_CXX_FLAGS=-fno-gnu-unique)   # objcopy cannot make such symbols local
+    endif()
+    execute_process(COMMAND ${configure} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND ${CMAKE_COMMAND} --build ${work}/${variant} --target ggml-cpu COMMAND_ERROR_IS_FATAL ANY)
+    file(GLOB_RECURSE archive ${work}/${variant}/libggml-cpu.a)
+    file(COPY_FILE ${archive} ${work}/variants/${variant}.a)
+  endforeach()
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -DVARIANTS=${names} -DFOLDER=${work}/variants -DCC=${CMAKE_C_COMPILER}
+            -DOUT=${prefix}/lib/libggml-cpu.a -P ${PROJECT_SOURCE_DIR}/third_party/cpu_variants/join.cmake
+    COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
 function(chasqui_build_libllama source prefix options more_arguments)
   set(long "about 4 minutes on two cores")
   if(CHASQUI_CUDA)
@@ -44,20 +77,16 @@ function(chasqui_build_libllama source prefix options more_arguments)
   message(STATUS "Building libllama ${CHASQUI_LLAMA_VERSION} into ${prefix} (once per machine, ${long})")
   set(work "${prefix}.build")
   string(COMPARE EQUAL "${CHASQUI_LLAMA_SOURCE}" "" pinned)
-  # A list does not survive the command line: one that arrives with its separators escaped is a single item.
-  string(REPLACE ";" "," options_line "${options}")
-  # --fresh: what an interrupted build has compiled is used, but another checkout may have configured it.
-  execute_process(
-    COMMAND ${CMAKE_COMMAND} --fresh -S ${PROJECT_SOURCE_DIR}/third_party/libllama -B ${work} -G Ninja
-            -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}
-            -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DLLAMA_SOURCE_DIR=${source}
-            -DCHASQUI_PREFIX=${prefix} -DCHASQUI_PINNED=${pinned} -DCHASQUI_GGML_OPTIONS=${options_line} ${more_arguments}
-    OUTPUT_QUIET RESULT_VARIABLE failed)
+  chasqui_libllama_configure(${work} "${options}")
+  execute_process(COMMAND ${configure} OUTPUT_QUIET RESULT_VARIABLE failed)
   if(NOT failed)
     execute_process(COMMAND ${CMAKE_COMMAND} --build ${work} --target collect RESULT_VARIABLE failed)
   endif()
   if(failed)
     message(FATAL_ERROR "Building libllama failed; its build folder is ${work}")
+  endif()
+  if(CHASQUI_CPU STREQUAL "any" AND options)
+    chasqui_build_cpu_variants("${source}" "${prefix}" "${work}" "${pinned}" "${more_arguments}")
   endif()
   chasqui_collect_cuda(${work} ${prefix})
   file(GLOB public_headers ${source}/include/*.h ${source}/ggml/include/*.h)
@@ -69,7 +98,7 @@ function(chasqui_build_libllama source prefix options more_arguments)
 endfunction()
 
 function(chasqui_provide_libllama)
-  chasqui_ggml_cpu_options(options)
+  chasqui_ggml_cpu_options("${CHASQUI_CPU}" options)
   chasqui_cuda_options(cuda_options cuda_arguments cuda_key)
   list(APPEND options ${cuda_options})
   set(more_arguments ${cuda_arguments})
@@ -79,6 +108,10 @@ function(chasqui_provide_libllama)
   endif()
   set(recipe "")
   file(GLOB recipe_files ${PROJECT_SOURCE_DIR}/third_party/libllama/*)
+  if(CHASQUI_CPU STREQUAL "any")
+    list(APPEND recipe_files ${PROJECT_SOURCE_DIR}/third_party/cpu_variants/join.cmake
+         ${PROJECT_SOURCE_DIR}/third_party/cpu_variants/choose.c ${PROJECT_SOURCE_DIR}/cmake/CpuFeatures.cmake)
+  endif()
   foreach(file IN LISTS recipe_files)
     file(SHA256 ${file} hash)
     string(APPEND recipe " ${hash}")

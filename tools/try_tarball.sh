@@ -42,6 +42,12 @@ enter=(chroot "$root")
 "${enter[@]}" /usr/local/bin/chasqui --version | grep -qxF "chasqui $(basename "$tarball" | cut -d- -f2)" || fail "its name has another version"
 "${enter[@]}" /usr/local/bin/chasqui chat --temp 0 --no-history "What is Chasqui?" | grep Chasqui > "$root/answer" || fail "no answer"
 first=$((($(date +%s%N) - began) / 1000000))
+# Each variant of ggml's CPU backend that this processor runs, where the binary has several.
+variants=$(CHASQUI_CPU_VARIANT=- "${enter[@]}" /usr/local/bin/chasqui --version 2>&1 | sed -n 's/.*allowed here are //p')
+for variant in $variants; do
+  CHASQUI_CPU_VARIANT=$variant "${enter[@]}" /usr/local/bin/chasqui chat --temp 0 --no-history "What is Chasqui?" |
+    grep -q Chasqui || fail "no answer with the variant $variant"
+done
 "${enter[@]}" /usr/local/bin/chasqui licenses | cmp -s - "$root/usr/local/share/doc/chasqui/copyright" || fail "its copyright file is of another build"
 "${enter[@]}" /usr/local/bin/chasqui serve --port 0 > "$root/said" 2>&1 &
 server=$!
@@ -67,4 +73,5 @@ cmp -s "$root/new/share/doc/chasqui/copyright" "$root/usr/local/share/doc/chasqu
 kill "$server"
 wait "$server" || fail "it does not end well"
 server=
-echo "$tarball: $(du -h "$tarball" | cut -f1), first answer $first ms after it began to be unpacked, in a root with" $needed
+echo "$tarball: $(du -h "$tarball" | cut -f1), first answer $first ms after it began to be unpacked, in a root with" $needed \
+  "${variants:+; CPU variants that ran: $variants}"

@@ -22,8 +22,7 @@ std::string_view word(Level level) {
 
 Finding cpu(const DoctorQuestion& question) {
   if (question.runtime_error.empty()) return {Level::good, "cpu", question.runtime, ""};
-  return {Level::bad, "cpu", question.runtime_error,
-          "build on this machine, or for any of its kind with cmake -DCHASQUI_CPU=v2"};
+  return {Level::bad, "cpu", question.runtime_error, "build on this machine, or for any with cmake -DCHASQUI_CPU=any"};
 }
 
 Finding cores(const DoctorQuestion& question, const Machine& machine) {
