@@ -11,7 +11,7 @@ PAGE_INSTALLED = page/node_modules/.package-lock.json
 .DEFAULT_GOAL := build
 # Each verb is a sequence of steps, and ninja uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build run test unit e2e fleet-test page page-test asan asan-binary tsan sanitized sanitized-e2e agents shapes promises hostile soak fuzz install deb release oci library install-library tidy lint fmt bench bench-tools models cuda test-models clean
+.PHONY: help setup build run test unit e2e fleet-test page page-test asan asan-binary tsan sanitized sanitized-e2e agents shapes promises hostile soak fuzz install deb release oci library install-library tidy lint fmt bench bench-tools models cuda backend test-models clean
 
 help:             ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -165,6 +165,10 @@ bench: build/build.ninja  ## the suite, half an hour at most: make bench [BENCH=
 
 cuda: build/cuda/build.ninja  ## the server with libllama's CUDA backend, build/cuda/bin/chasqui (docs/cuda.md)
 	cmake --build build/cuda --target chasqui
+
+BACKEND ?= vulkan
+backend: build/build.ninja  ## a backend of ggml that the server loads when it starts: make backend BACKEND=vulkan (docs/backends.md)
+	cmake --build build --target 'backend_$(BACKEND)'
 
 models: build/build.ninja  ## random-weight models of real shapes, into build/models
 	cmake --build build --target models

@@ -161,6 +161,10 @@ function(chasqui_provide_libllama)
   chasqui_cuda_links(cuda_links)
   target_link_libraries(chasqui_libllama INTERFACE
     -Wl,--start-group ${archives} -Wl,--end-group ${cuda_links} Threads::Threads ${CMAKE_DL_LIBS})
+  if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    # For backends that are loaded (model/llama_backends): ggml is in the binary alone.
+    target_link_options(chasqui_libllama INTERFACE LINKER:--export-dynamic-symbol=ggml_*)
+  endif()
   set(CHASQUI_LLAMA_PREFIX "${prefix}" PARENT_SCOPE)
   set(CHASQUI_GGML_OPTIONS "${options}" PARENT_SCOPE)
 endfunction()

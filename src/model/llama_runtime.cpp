@@ -9,6 +9,7 @@
 #include <log.h>
 #include <mtmd.h>
 
+#include "model/llama_backends.h"
 #include "model/llama_log.h"
 
 namespace chasqui {
@@ -101,6 +102,7 @@ Result<void> start_llama_runtime() {
     mtmd_log_set(on_log, nullptr);
     // llama-common has a log of its own, on standard error. What it knows comes to us as exceptions too.
     common_log_set_verbosity_thold(-1);
+    load_backends(backend_folder());
     llama_backend_init();
     return cpu;
   }();
@@ -124,6 +126,13 @@ std::string describe_llama_runtime() {
     text += separator;
     text += feature.name;
     separator = " ";
+  }
+  separator = "; ";
+  for (std::size_t i = 0; i < ggml_backend_dev_count(); ++i) {
+    ggml_backend_dev_t device = ggml_backend_dev_get(i);
+    if (ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU) continue;
+    text += separator + std::string(ggml_backend_dev_name(device)) + ": " + ggml_backend_dev_description(device);
+    separator = ", ";
   }
   return text + ")";
 }

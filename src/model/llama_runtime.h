@@ -13,7 +13,8 @@ namespace chasqui {
 // that this machine lacks: a sentence at start instead of SIGILL in the first decode.
 Result<void> start_llama_runtime();
 
-// Version and CPU features, for `chasqui version` and the start-up log: "libllama 0.5.0 (AVX2 FMA F16C AVX512)".
+// Version, CPU features and what computes beside the CPU, for `chasqui doctor` and the start-up log:
+// "libllama 0.5.0 (AVX2 FMA F16C AVX512; Vulkan0: NVIDIA GeForce RTX 3060)".
 std::string describe_llama_runtime();
 
 // Models may be computed on a GPU, or on a device of another machine (model/llama_rpc). REQUIRES: start_llama_runtime()
