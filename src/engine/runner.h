@@ -1,7 +1,8 @@
 // Computes a batch: saves, empties, restores and moves slots, decodes, samples every row that asks for it, turns tokens
 // into text and looks for stop strings. Keeps the sampler and the text assembler of each sequence that has been
 // sampled. Decides nothing and changes no sequence. Owned by one Worker; worker thread only, but for steps with many
-// logits, whose rows without a constraint are sampled on libllama's compute threads, the worker's among them.
+// logits, where libllama's compute threads, the worker's among them, sample the first row of each sequence that has
+// neither a grammar nor a chain.
 #pragma once
 
 #include <memory>
