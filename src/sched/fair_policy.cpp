@@ -3,7 +3,8 @@
 //   rows     class; under load the shortest, else score; StepPlan gives the others their turns
 //   slices   a sequence has its slot for a slice at least. Then it gives it up for one of a tenant that was served
 //            less, for one of its own tenant that has waited for longer than its target, or whose group was served
-//            less, and for one that was passed often enough. To a more urgent class it gives its slot at once.
+//            less, and for one that was passed often enough. To a more urgent class it gives its slot at once, unless
+//            it got this slot because it was passed often enough (Standing::holds_on): then after its slice, too.
 #include <tuple>
 
 #include "sched/slot_policy.h"

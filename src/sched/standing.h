@@ -20,7 +20,7 @@ struct Standing {
   double score = 0;               // see Urgency; of equals, the smaller one goes first
   TokenCount left = 0;            // rows to compute before its next token
   TimePoint slot_since = kNever;  // since when it has its slot, where it has one
-  bool holds_on = false;          // Sequence::holds_on()
+  bool holds_on = false;          // Sequence::holds_on(), to the end of its slice
 };
 
 }  // namespace chasqui
