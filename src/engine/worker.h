@@ -135,7 +135,8 @@ class Worker {
   // Any thread, before stop(): what is kept on disk then is not written beyond this time.
   void keep_until(TimePoint time) { keep_until_.store(time.time_since_epoch().count(), std::memory_order_relaxed); }
 
-  // Any thread: it sleeps, or has finished a step not longer ago than this.
+  // Any thread: not longer ago than this it began a step, or its model went on to another operation; or it has nothing
+  // to do, or wakes its model. Operations are compared with those that the call before saw.
   bool alive(TimePoint now, Duration stuck_after) const;
   // Any thread: its model sleeps.
   bool asleep() const { return asleep_.load(std::memory_order_relaxed); }
@@ -177,7 +178,7 @@ class Worker {
   SlotBoard& slots_;
   EngineMetrics& metrics_;
   Mailbox<Command> inbox_;
-  // When it last finished a step or took commands in; kNever while it sleeps with nothing to do.
+  // When it last took commands in, as it does before each step; kNever while it has nothing to do, or wakes its model.
   std::atomic<TimePoint::rep> last_progress_;
   // Operations of the model, as of the last alive(), and when it had first seen so many.
   mutable std::atomic<std::uint64_t> operations_seen_{0};
