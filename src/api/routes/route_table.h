@@ -18,7 +18,7 @@ namespace chasqui {
 
 struct Node;
 
-// Of the admin listener: to all who reach it, or to those that KeyRing::may_operate().
+// Without a key; with one, where the server has keys; on the admin listener, for those that KeyRing::may_operate().
 enum class Access { open, key, operators };
 
 using CallHandler = Handled (*)(Call);
@@ -30,7 +30,7 @@ using Handler = std::variant<CallHandler, NodeHandler, TableHandler, PrepareAnsw
                              SessionCommand, ResponseCommand, BatchCommand>;
 
 // What its entry in the OpenAPI document says, and what follows from that: a route that generates gets a model that is
-// loaded, one that accepts forms has them read.
+// loaded, as does each with a PrepareAnswer or PrepareVectors, and gets a form as JSON if it accepts one.
 struct RouteText {
   std::string_view summary;
   bool generates = false;          // takes the generation fields, and may stream

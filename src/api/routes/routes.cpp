@@ -230,7 +230,7 @@ Handled try_route(Node& node, const Route& route, net::HttpExchange& exchange, L
   co_return done;
 }
 
-// All errors of handlers are told here.
+// All errors that handlers return are told here, but those of a batch's lines, which answer_for() tells.
 net::Awaitable<void> answer_route(Node& node, const Route& route, net::HttpExchange& exchange, LoadingStream* loading) {
   Result<void> done = co_await try_route(node, route, exchange, loading);
   if (done) co_return;
