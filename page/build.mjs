@@ -11,21 +11,60 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const inSources = (name) => path.join(here, 'src', name);
 const inBuilt = (name) => path.join(here, 'built', name);
 export const compressedMax = 400 * 1024;
+export const pdfCompressedMax = 420 * 1024; // of the reader of PDFs, which a page without a PDF never loads
+
+const inPackage = (name, file) => path.join(here, 'node_modules', name, file);
+const manifest = async (name) => JSON.parse(await readFile(inPackage(name, 'package.json'), 'utf8'));
+
+async function notice(name, file) {
+  const { version, license } = await manifest(name);
+  return `${name} ${version}, ${license}\n\n${(await readFile(file, 'utf8')).replaceAll('*/', '* /').trim()}`;
+}
 
 // What the licences of the bundled libraries ask for.
 async function notices() {
   const texts = [];
-  for (const name of ['marked', 'highlight.js', 'katex']) {
-    const folder = path.join(here, 'node_modules', name);
-    const { version, license } = JSON.parse(await readFile(path.join(folder, 'package.json'), 'utf8'));
-    const text = await readFile(path.join(folder, 'LICENSE'), 'utf8');
-    texts.push(`${name} ${version}, ${license}\n\n${text.replaceAll('*/', '* /').trim()}`);
-  }
+  for (const name of ['marked', 'highlight.js', 'katex']) texts.push(await notice(name, inPackage(name, 'LICENSE')));
   return `/*!\n${texts.join('\n\n')}\n*/`;
 }
 
+const options = { bundle: true, minify: true, write: false, charset: 'utf8', logLevel: 'warning', target: 'es2022' };
+
+// PDF.js has two halves that send each other messages. The half that draws weighs a third of the other and is of no use
+// here, but it alone exports what both send messages with. And PDF.js unpacks streams of any size: a file of some kB
+// can hold one of 16 GB, which ends the browser.
+const room = '  ensureBuffer(requested) {\n';
+const changesOfPdfJs = [
+  ['export { WorkerMessageHandler };', 'export { WorkerMessageHandler, MessageHandler };'],
+  [`${room}    const buffer`, `${room}    self.judgeStream(requested);\n    const buffer`],
+];
+const changing = {
+  name: 'changes-of-pdf-js',
+  setup(set) {
+    set.onLoad({ filter: /pdf\.worker\.mjs$/ }, async ({ path: file }) => {
+      let contents = await readFile(file, 'utf8');
+      for (const [from, to] of changesOfPdfJs) {
+        if (contents.split(from).length !== 2) throw new Error(`PDF.js does not have this once: ${from}`);
+        contents = contents.replace(from, to);
+      }
+      return { contents, loader: 'js' };
+    });
+  },
+};
+
+async function pdfReader() {
+  const { version } = await manifest('pdfjs-dist');
+  const text = await notice('pdfjs-dist', path.join(here, '../licenses/texts/pdf.js.txt'));
+  const { outputFiles: [file] } = await build({
+    ...options, entryPoints: [inSources('pdf_worker.js')], format: 'iife', plugins: [changing], legalComments: 'none',
+    define: { pdfjsVersion: JSON.stringify(version) }, footer: { js: `/*!\n${text}\n*/` },
+  });
+  return Buffer.from(file.contents);
+}
+
+const sizeOf = (bytes) => gzipSync(bytes, { level: 9 }).length;
+
 export async function bundle() {
-  const options = { bundle: true, minify: true, write: false, charset: 'utf8', logLevel: 'warning', target: 'es2022' };
   const script = await build({
     ...options, entryPoints: [inSources('main.js')], format: 'iife', legalComments: 'eof', footer: { js: await notices() },
   });
@@ -36,9 +75,14 @@ export async function bundle() {
     'page.css': Buffer.from(style.outputFiles[0].contents),
     'favicon.svg': await readFile(inSources('favicon.svg')),
   };
-  const compressed = Object.values(files).reduce((sum, bytes) => sum + gzipSync(bytes, { level: 9 }).length, 0);
+  const compressed = Object.values(files).reduce((sum, bytes) => sum + sizeOf(bytes), 0);
   if (compressed > compressedMax) throw new Error(`the page has ${compressed} bytes compressed, over ${compressedMax}`);
-  return { files, compressed };
+  files['pdf.js'] = await pdfReader();
+  const pdfCompressed = sizeOf(files['pdf.js']);
+  if (pdfCompressed > pdfCompressedMax) {
+    throw new Error(`the reader of PDFs has ${pdfCompressed} bytes compressed, over ${pdfCompressedMax}`);
+  }
+  return { files, compressed, pdfCompressed };
 }
 
 export async function differences(files) {
@@ -51,17 +95,18 @@ export async function differences(files) {
 }
 
 async function main() {
-  const { files, compressed } = await bundle();
+  const { files, compressed, pdfCompressed } = await bundle();
+  const sizes = `${compressed} bytes compressed, and ${pdfCompressed} of the reader of PDFs`;
   const changed = await differences(files);
   if (process.argv.includes('--check')) {
-    if (changed.length === 0) return console.log(`page: built of its sources, ${compressed} bytes compressed`);
+    if (changed.length === 0) return console.log(`page: built of its sources, ${sizes}`);
     console.error(`page: page/built is not what the sources give (${changed.join(', ')}); run: make page`);
     process.exitCode = 1;
     return;
   }
   await mkdir(path.join(here, 'built'), { recursive: true });
   for (const [name, bytes] of Object.entries(files)) await writeFile(inBuilt(name), bytes);
-  console.log(`page: ${changed.length ? `new ${changed.join(', ')}` : 'nothing new'}, ${compressed} bytes compressed`);
+  console.log(`page: ${changed.length ? `new ${changed.join(', ')}` : 'nothing new'}, ${sizes}`);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await main();

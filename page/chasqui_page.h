@@ -16,6 +16,7 @@ CHASQUI_PAGE_FILE(html)
 CHASQUI_PAGE_FILE(js)
 CHASQUI_PAGE_FILE(css)
 CHASQUI_PAGE_FILE(svg)
+CHASQUI_PAGE_FILE(pdf)
 }
 #undef CHASQUI_PAGE_FILE
 // NOLINTEND(readability-identifier-naming)
@@ -38,5 +39,8 @@ inline Bytes html() {
 inline Bytes script() { return {chasqui_page_js, chasqui_page_js_end, chasqui_page_js_gz, chasqui_page_js_gz_end}; }
 inline Bytes style() { return {chasqui_page_css, chasqui_page_css_end, chasqui_page_css_gz, chasqui_page_css_gz_end}; }
 inline Bytes icon() { return {chasqui_page_svg, chasqui_page_svg_end, chasqui_page_svg_gz, chasqui_page_svg_gz_end}; }
+inline Bytes pdf_reader() {
+  return {chasqui_page_pdf, chasqui_page_pdf_end, chasqui_page_pdf_gz, chasqui_page_pdf_gz_end};
+}
 
 }  // namespace chasqui::page

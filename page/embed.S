@@ -22,6 +22,8 @@ EMBED(chasqui_page_css, "page.css")
 EMBED(chasqui_page_css_gz, "page.css.gz")
 EMBED(chasqui_page_svg, "favicon.svg")
 EMBED(chasqui_page_svg_gz, "favicon.svg.gz")
+EMBED(chasqui_page_pdf, "pdf.js")
+EMBED(chasqui_page_pdf_gz, "pdf.js.gz")
 #ifdef __ELF__
         .section .note.GNU-stack,"",%progbits
 #endif

@@ -1,7 +1,8 @@
-// Files that go with a message: chosen, dropped or pasted, read and judged by what they hold, shown as chips. Text always,
-// pictures and sounds where the model takes them.
+// Files that go with a message: chosen, dropped or pasted, read and judged by what they hold, shown as chips. Text and
+// the text of PDFs always, pictures and sounds where the model takes them.
 import { fileName, newFile } from './conversation.js';
 import { h, icon, iconButton, say, toast } from './dom.js';
+import { pdfLimits, readPdf } from './pdf.js';
 import { imageOf, mediaOf, readMedia } from './pictures.js';
 
 const kib = 1024;
@@ -13,7 +14,7 @@ export function sizeInWords(bytes) {
   return bytes < 1024 * kib ? `${Math.round(bytes / kib)} KiB` : `${(bytes / kib / 1024).toFixed(1)} MiB`;
 }
 
-const wordsFor = { pdf: 'a PDF', picture: 'a picture', sound: 'a sound' };
+const wordsFor = { picture: 'a picture', sound: 'a sound' };
 
 // { kind, type } of what is no text by how it begins: names and types say what the sender's system thinks.
 function kindOf(bytes, claimed) {
@@ -23,7 +24,7 @@ function kindOf(bytes, claimed) {
 
 function possible(takes) {
   const more = [takes.picture && 'pictures', takes.sound && 'sounds'].filter(Boolean);
-  const text = 'Text files can be attached: notes, code, CSV, JSON, Markdown';
+  const text = 'Text files and PDFs can be attached: notes, code, CSV, JSON, Markdown';
   return more.length > 0 ? `${text}; and ${more.join(' and ')}.` : `${text}.`;
 }
 
@@ -31,25 +32,39 @@ function tooLarge(name, size, most) {
   return new Error(`${name} has ${sizeInWords(size)}; a file may have ${sizeInWords(most)}.`);
 }
 
-// { name, size, text }, or { name, size, type, data } of what `takes` says; throws an Error whose message says why the
-// file cannot be attached.
-export async function readFile(file, takes = {}) {
+// The text of a PDF as a file, and `note`: what has to be said of it.
+async function readText(file, name, reading) {
+  if (file.size > pdfLimits.bytes) throw tooLarge(name, file.size, pdfLimits.bytes);
+  reading.step({});
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const { text, unread } = await readPdf(name, bytes, limits.fileBytes, reading);
+  const attachment = newFile(name, text);
+  if (attachment.size > limits.fileBytes) throw tooLarge(`The text of ${name}`, attachment.size, limits.fileBytes);
+  const note = unread.length > 0 && `Some text of ${name} is missing: it is in East Asian encodings ` +
+    `(${unread.slice(0, 3).join(', ')}), whose tables this page does not have.`;
+  return { attachment, note };
+}
+
+// { attachment }: { name, size, text }, or { name, size, type, data } of what `takes` says; throws an Error whose
+// message says why the file cannot be attached. `reading`: { signal, step } of one that takes a while, see readPdf.
+async function readFile(file, takes, reading) {
   const name = fileName(file.name);
   const begin = new Uint8Array(await file.slice(0, 16).arrayBuffer().catch(() => {
     throw new Error(`${name} cannot be read. Folders cannot be attached, the files in them can.`);
   }));
   const found = kindOf(begin, file.type);
+  if (found?.kind === 'pdf') return readText(file, name, reading);
   if (found && !takes[found.kind]) {
     throw new Error(`${name} is ${wordsFor[found.kind]}, and the model takes none. ${possible(takes)}`);
   }
   const most = !found ? limits.fileBytes : found.kind === 'picture' ? limits.photoBytes : limits.mediaBytes;
   if (file.size > most) throw tooLarge(name, file.size, most);
-  if (found) return readMedia(file, found, name);
+  if (found) return { attachment: await readMedia(file, found, name) };
   const bytes = new Uint8Array(await file.arrayBuffer());
   if (bytes.length === 0) throw new Error(`${name} is empty.`);
   try {
     if (bytes.includes(0)) throw new TypeError('a NUL');
-    return newFile(name, new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    return { attachment: newFile(name, new TextDecoder('utf-8', { fatal: true }).decode(bytes)) };
   } catch {
     throw new Error(`${name} is not text in UTF-8. ${possible(takes)}`);
   }
@@ -77,6 +92,8 @@ function mediaView(attachment) {
   return h('details', { class: 'attachment picture' }, h('summary', {}, chip(attachment)), large);
 }
 
+const stopped = new Error('taken away while it was read');
+
 // The files of the message that is being written. `field` gets the focus back.
 export class Tray {
   constructor(field) {
@@ -84,10 +101,12 @@ export class Tray {
     this.list = [];
     this.takes = {}; // { picture, sound }: what the model takes beside text
     this.reading = Promise.resolve();
+    this.faults = 0; // files that could not be attached, ever
+    this.slow = null; // the chip of a file that is being read
     this.element = h('ul', { class: 'tray', 'aria-label': 'Attached files', hidden: true });
     this.input = h('input', { type: 'file', id: 'attach-files', multiple: true, hidden: true,
       'aria-label': 'Files to attach', onchange: () => this.choose() });
-    this.button = iconButton('clip', 'Attach text files', () => this.input.click(), { id: 'attach' });
+    this.button = iconButton('clip', 'Attach text files, PDFs', () => this.input.click(), { id: 'attach' });
     field.addEventListener('paste', (event) => this.paste(event));
     for (const name of ['dragenter', 'dragover', 'dragleave', 'drop']) {
       document.addEventListener(name, (event) => this.drag(event));
@@ -98,7 +117,7 @@ export class Tray {
   learn({ vision, audio } = {}) {
     this.takes = { picture: Boolean(vision), sound: Boolean(audio) };
     const more = [vision && 'pictures', audio && 'sounds'].filter(Boolean);
-    const label = more.length > 0 ? `Attach text files, ${more.join(', ')}` : 'Attach text files';
+    const label = ['Attach text files', 'PDFs', ...more].join(', ');
     this.button.setAttribute('aria-label', label);
     this.button.title = label;
   }
@@ -132,20 +151,32 @@ export class Tray {
   // One after the other; `reading` ends when all have been read.
   add(files) {
     this.reading = this.reading.then(async () => {
-      const faults = [];
-      for (const file of files) await this.addOne(file).catch((error) => faults.push(error.message));
+      const told = [];
+      const earlier = [...this.list];
+      for (const file of files) {
+        const note = await this.addOne(file).catch((error) => {
+          if (error !== stopped) this.faults += 1;
+          return error !== stopped && error.message;
+        });
+        if (note) told.push(note);
+      }
       this.draw();
-      const more = faults.length > 3 ? ` And ${faults.length - 3} more.` : '';
-      if (faults.length > 0) toast(faults.slice(0, 3).join(' ') + more);
-      else say(files.length === 1 ? `${files[0].name} is attached` : `${files.length} files are attached`);
-      this.field.focus();
+      const added = this.list.filter((one) => !earlier.includes(one));
+      const more = told.length > 3 ? ` And ${told.length - 3} more.` : '';
+      if (told.length > 0) toast(told.slice(0, 3).join(' ') + more);
+      else if (added.length === 1) say(`${added[0].name} is attached`);
+      else if (added.length > 1) say(`${added.length} files are attached`);
+      const active = document.activeElement; // elsewhere once the user went on while a file was read
+      if ([null, document.body, this.button].includes(active) || this.element.contains(active)) this.field.focus();
     });
     return this.reading;
   }
 
+  // Gives what has to be said of it.
   async addOne(file) {
     if (this.list.length >= limits.files) throw new Error(`A message takes ${limits.files} files.`);
-    const attachment = await readFile(file, this.takes);
+    const read = readFile(file, this.takes, this.follow(file));
+    const { attachment, note } = await read.finally(() => { this.slow = null; });
     const same = this.list.filter(({ data }) => Boolean(data) === Boolean(attachment.data));
     const all = same.reduce((sum, { size }) => sum + size, attachment.size);
     const most = attachment.data ? limits.mediaBytes : limits.allBytes;
@@ -155,6 +186,26 @@ export class Tray {
         `those of a message may have ${sizeInWords(most)}.`);
     }
     this.list.push(attachment);
+    return note;
+  }
+
+  // { signal, step } of a file that may take a while: at the first step it gets a chip, which can be taken away.
+  follow(file) {
+    const name = fileName(file.name);
+    const ending = new AbortController();
+    const done = h('span', { class: 'size' });
+    const stop = () => {
+      ending.abort(stopped);
+      say(`${name} is removed`);
+    };
+    const step = ({ page, pages }) => {
+      done.textContent = page ? `page ${page} of ${pages}` : 'reading';
+      if (this.slow) return;
+      this.slow = h('li', { class: 'chip', 'aria-busy': 'true' }, icon('file'), h('span', { class: 'name' }, name),
+        done, iconButton('close', `Remove ${name}`, stop));
+      this.draw();
+    };
+    return { signal: ending.signal, step };
   }
 
   remove(attachment) {
@@ -175,8 +226,9 @@ export class Tray {
   }
 
   draw() {
-    this.element.hidden = this.list.length === 0;
-    this.element.replaceChildren(...this.list.map((attachment) => h('li', { class: 'chip' }, chip(attachment),
-      iconButton('close', `Remove ${attachment.name}`, () => this.remove(attachment)))));
+    this.element.hidden = this.list.length === 0 && !this.slow;
+    const chips = this.list.map((attachment) => h('li', { class: 'chip' }, chip(attachment),
+      iconButton('close', `Remove ${attachment.name}`, () => this.remove(attachment))));
+    this.element.replaceChildren(...chips, ...(this.slow ? [this.slow] : []));
   }
 }

@@ -167,7 +167,10 @@ export class Chat {
   submit(event) {
     event.preventDefault();
     if (this.busy) return this.stop();
-    this.tray.reading.then(() => this.sendWritten()); // with the files that were chosen before
+    const { faults } = this.tray;
+    this.tray.reading.then(() => { // with the files that were chosen before, all of them
+      if (this.tray.faults === faults) this.sendWritten();
+    });
   }
 
   sendWritten() {

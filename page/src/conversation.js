@@ -47,7 +47,7 @@ export function wholeText(node) {
   const blocks = textsOf(node).map(({ name, text }) => {
     const longest = Math.max(2, ...(text.match(/`+/g) ?? []).map((run) => run.length));
     const fence = '`'.repeat(longest + 1);
-    const language = /\.(\w{1,12})$/.exec(name)?.[1].toLowerCase() ?? '';
+    const language = /\.(?!pdf$)(\w{1,12})$/i.exec(name)?.[1].toLowerCase() ?? ''; // of a PDF there is plain text
     return `File: ${name}\n${fence}${language}\n${text}${text.endsWith('\n') ? '' : '\n'}${fence}\n\n`;
   });
   return blocks.join('') + node.content;

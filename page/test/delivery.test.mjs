@@ -6,10 +6,11 @@ import test from 'node:test';
 
 import { streamChat, user } from '../../tests/e2e/client.mjs';
 import { run, sim, start } from '../../tests/e2e/server.mjs';
-import { bundle, compressedMax, differences } from '../build.mjs';
+import { bundle, compressedMax, differences, pdfCompressedMax } from '../build.mjs';
 
 const built = new URL('../built/', import.meta.url);
-const paths = { '/': 'index.html', '/page.js': 'page.js', '/page.css': 'page.css', '/favicon.svg': 'favicon.svg' };
+const paths = { '/': 'index.html', '/page.js': 'page.js', '/page.css': 'page.css', '/favicon.svg': 'favicon.svg',
+  '/pdf.js': 'pdf.js' };
 
 // fetch() unpacks what it gets; here the bytes themselves are wanted.
 function get(server, path, headers = {}) {
@@ -23,14 +24,16 @@ function get(server, path, headers = {}) {
 }
 
 test('what is committed as built is what the sources give', async () => {
-  const { files, compressed } = await bundle();
+  const { files, compressed, pdfCompressed } = await bundle();
   assert.deepEqual(await differences(files), [], 'run: make page');
   assert.ok(compressed <= compressedMax, `${compressed} bytes`);
+  assert.ok(pdfCompressed <= pdfCompressedMax, `${pdfCompressed} bytes of the reader of PDFs`);
 });
 
 test('the page comes compressed and plain, says what it is and what it may do, and is small', async (t) => {
   const server = await start(t, sim);
   let compressed = 0;
+  let reader = 0;
   for (const [path, file] of Object.entries(paths)) {
     const wanted = await readFile(new URL(file, built));
     const plain = await get(server, path);
@@ -41,7 +44,8 @@ test('the page comes compressed and plain, says what it is and what it may do, a
       const packed = await get(server, path, { 'accept-encoding': coding });
       assert.equal(packed.headers['content-encoding'], 'gzip', coding);
       assert.equal(packed.headers.vary, 'Accept-Encoding');
-      if (coding === 'gzip') compressed += packed.body.length;
+      if (coding === 'gzip' && path === '/pdf.js') reader = packed.body.length;
+      else if (coding === 'gzip') compressed += packed.body.length;
     }
     const refused = await get(server, path, { 'accept-encoding': 'br, gzip;q=0' });
     assert.equal(refused.headers['content-encoding'], undefined);
@@ -50,6 +54,7 @@ test('the page comes compressed and plain, says what it is and what it may do, a
     assert.equal(plain.headers['x-content-type-options'], 'nosniff');
   }
   assert.ok(compressed <= compressedMax, `${compressed} bytes compressed`);
+  assert.ok(reader > 0 && reader <= pdfCompressedMax, `${reader} bytes of the reader of PDFs compressed`);
   assert.match((await get(server, '/')).headers['content-type'], /^text\/html/);
   assert.match((await get(server, '/favicon.ico')).headers['content-type'], /^image\/svg/);
 });

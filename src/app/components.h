@@ -13,7 +13,7 @@ enum class Held {
   own,       // Chasqui
   compiled,  // its headers or sources are compiled in
   linked,    // from a library; its own file where the build links it as a shared one
-  page,      // in the page's script
+  page,      // in the scripts of the page
   loaded,    // not part of the package: found on the machine when it is needed
 };
 

@@ -149,6 +149,15 @@ TEST(Components, TextsAreThoseOfTheSources) {
   }
 }
 
+// The build of PDF.js that the page has holds parts of core-js, whose licence is not in its package.
+TEST(Components, TheTextOfPdfJsIsItsOwnAndThatOfCoreJs) {
+  const auto component = std::ranges::find(components(), "PDF.js", &Component::name);
+  ASSERT_NE(component, components().end());
+  EXPECT_NE(component->text.find("Denis Pushkarev"), std::string_view::npos);
+  const std::string own = content(CHASQUI_SOURCE_DIR "/page/node_modules/pdfjs-dist/LICENSE");
+  EXPECT_TRUE(component->text.starts_with(own));  // also where the packages of the page are not installed
+}
+
 TEST(Licenses, DocumentHasEachPartWithItsText) {
   const std::string document = licenses_document();
   for (const Component& component : components()) {

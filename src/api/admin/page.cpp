@@ -35,9 +35,14 @@ std::vector<File> make_files() {
   const auto file = [](std::string_view type, const page::Bytes& bytes) {
     return File{type, bytes.plain(), bytes.gzip(), etag_of(bytes.plain())};
   };
+  constexpr std::string_view kScript = "text/javascript; charset=utf-8";
   const File icon = file("image/svg+xml", page::icon());
-  return {file("text/html; charset=utf-8", page::html()), file("text/javascript; charset=utf-8", page::script()),
-          file("text/css; charset=utf-8", page::style()), icon, icon};
+  return {file("text/html; charset=utf-8", page::html()),
+          file(kScript, page::script()),
+          file("text/css; charset=utf-8", page::style()),
+          icon,
+          icon,
+          file(kScript, page::pdf_reader())};
 }
 
 const File& file_at(std::string_view path) {

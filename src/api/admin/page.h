@@ -12,7 +12,8 @@
 
 namespace chasqui {
 
-inline constexpr std::array kPagePaths = {"/", "/page.js", "/page.css", "/favicon.svg", "/favicon.ico"};
+// "/pdf.js" is asked for when a PDF is attached, and not before.
+inline constexpr std::array kPagePaths = {"/", "/page.js", "/page.css", "/favicon.svg", "/favicon.ico", "/pdf.js"};
 
 // What the page may do in a browser: the value of Content-Security-Policy. `mcp_origins`: MCP servers that it may ask.
 std::string page_policy(const std::vector<std::string>& mcp_origins);

@@ -1,0 +1,106 @@
+// Small PDFs for the tests: text in a font of one byte a letter that says by ToUnicode which letter that is, in streams
+// that are compressed; encrypted ones, ones without text, and ones that never end.
+import { createHash } from 'node:crypto';
+import { deflateSync } from 'node:zlib';
+
+const hex = (number, digits) => number.toString(16).padStart(digits, '0');
+
+function stream(text, { encrypt = (bytes) => bytes, more = '' } = {}) {
+  const bytes = encrypt(deflateSync(Buffer.from(text, 'latin1')));
+  return Buffer.concat([Buffer.from(`<< /Length ${bytes.length} /Filter /FlateDecode ${more} >>\nstream\n`), bytes,
+    Buffer.from('\nendstream')]);
+}
+
+// The file of numbered objects, the first of which is the catalog.
+function file(objects, trailer = '') {
+  const parts = [Buffer.from('%PDF-1.7\n%\xe4\xf6\xfc\xdf\n', 'latin1')];
+  const offsets = [];
+  let length = parts[0].length;
+  const add = (part) => { parts.push(Buffer.from(part)); length += part.length; };
+  objects.forEach((object, i) => {
+    offsets.push(length);
+    add(`${i + 1} 0 obj\n`);
+    add(Buffer.from(object));
+    add('\nendobj\n');
+  });
+  const start = length;
+  add(`xref\n0 ${objects.length + 1}\n0000000000 65535 f \n`);
+  for (const offset of offsets) add(`${String(offset).padStart(10, '0')} 00000 n \n`);
+  add(`trailer\n<< /Size ${objects.length + 1} /Root 1 0 R ${trailer} >>\nstartxref\n${start}\n%%EOF\n`);
+  return Buffer.concat(parts);
+}
+
+// Letters get numbers in the order in which they come, so only ToUnicode says what they are.
+function codesOf(pages) {
+  const letters = [...new Set(pages.flat().join(''))];
+  const codes = new Map(letters.map((letter, i) => [letter, hex(i + 1, 2)]));
+  const rows = letters.map((letter) => `<${codes.get(letter)}> <${hex(letter.codePointAt(0), 4)}>`);
+  const map = `/CIDInit /ProcSet findresource begin\nbegincmap\n1 begincodespacerange\n<00> <ff>\nendcodespacerange\n` +
+    `${rows.length} beginbfchar\n${rows.join('\n')}\nendbfchar\nendcmap\nend\n`;
+  return { map, count: letters.length, write: (line) => [...line].map((letter) => codes.get(letter)).join('') };
+}
+
+// `pages`: of each its lines, at most 255 different letters in all. `lastFont`: that of the last page. `encrypt`: see
+// `locked`.
+export function pdfOf(pages, { encrypt, trailer = '', lastFont = null, more = [] } = {}) {
+  const { map, count, write } = codesOf(pages);
+  const first = 5; // catalog, pages, font, map
+  const kids = pages.map((_, i) => `${first + 2 * i} 0 R`).join(' ');
+  const objects = ['<< /Type /Catalog /Pages 2 0 R >>', `<< /Type /Pages /Kids [${kids}] /Count ${pages.length} >>`,
+    '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /FirstChar 1 ' +
+      `/LastChar ${count} /Widths [${'500 '.repeat(count)}] /ToUnicode 4 0 R >>`,
+    stream(map, { encrypt: encrypt?.(4) })];
+  pages.forEach((lines, i) => {
+    const shown = lines.map((line) => `<${write(line)}> Tj T*`).join('\n');
+    const font = lastFont && i === pages.length - 1 ? first + 2 * pages.length : 3;
+    objects.push(`<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents ${first + 2 * i + 1} 0 R ` +
+      `/Resources << /Font << /F1 ${font} 0 R >> >> >>`);
+    objects.push(stream(`BT /F1 12 Tf 14 TL 50 780 Td\n${shown}\nET`, { encrypt: encrypt?.(first + 2 * i + 1) }));
+  });
+  return file([...objects, ...(lastFont ? [lastFont] : []), ...more], trailer);
+}
+
+const md5 = (...parts) => createHash('md5').update(Buffer.concat(parts)).digest();
+
+function rc4(key, bytes) {
+  const state = [...Array(256).keys()];
+  for (let i = 0, j = 0; i < 256; ++i) {
+    j = (j + state[i] + key[i % key.length]) & 255;
+    [state[i], state[j]] = [state[j], state[i]];
+  }
+  let i = 0;
+  let j = 0;
+  return Buffer.from(bytes.map((byte) => {
+    i = (i + 1) & 255;
+    j = (j + state[i]) & 255;
+    [state[i], state[j]] = [state[j], state[i]];
+    return byte ^ state[(state[i] + state[j]) & 255];
+  }));
+}
+
+// Encrypted as PDF 1.1 does it (the standard handler, revision 2): with '' it opens without a password.
+export function locked(pages, password) {
+  const filling = Buffer.from('28bf4e5e4e758a4164004e56fffa01082e2e00b6d0683e802f0ca9fe6453697a', 'hex');
+  const padded = Buffer.concat([Buffer.from(password), filling]).subarray(0, 32);
+  const owner = rc4(md5(padded).subarray(0, 5), padded);
+  const rights = Buffer.from([0xfc, 0xff, 0xff, 0xff]);
+  const id = Buffer.alloc(16, 7);
+  const key = md5(padded, owner, rights, id).subarray(0, 5);
+  const encrypt = (number) => (bytes) => rc4(md5(key, Buffer.from([number, 0, 0, 0, 0])).subarray(0, 10), bytes);
+  const user = rc4(key, filling);
+  const handler = '<< /Filter /Standard /V 1 /R 2 /P -4 ' +
+    `/O <${owner.toString('hex')}> /U <${user.toString('hex')}> >>`;
+  const number = 5 + 2 * pages.length;
+  return pdfOf(pages, { encrypt, more: [handler],
+    trailer: `/Encrypt ${number} 0 R /ID [<${id.toString('hex')}> <${id.toString('hex')}>]` });
+}
+
+// Five hundred pages, each of which has millions of operators that show nothing: reading it takes many minutes.
+export function endless({ pages = 500, parts = 1 } = {}) {
+  const first = 4; // catalog, pages, content
+  const kids = Array.from({ length: pages }, (_, i) => `${first + i} 0 R`).join(' ');
+  const page = '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Resources << >> ' +
+    `/Contents [${'3 0 R '.repeat(parts)}] >>`;
+  return file(['<< /Type /Catalog /Pages 2 0 R >>', `<< /Type /Pages /Kids [${kids}] /Count ${pages} >>`,
+    stream('q Q '.repeat(4_000_000)), ...Array(pages).fill(page)]);
+}
