@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <ggml-backend.h>
-#include <llama.h>
 
 #include "base/log.h"
 #include "model/llama_runtime.h"
@@ -42,7 +41,7 @@ fs::path backend_folder() {
   std::error_code failed;
   const fs::path binary = fs::read_symlink("/proc/self/exe", failed);
   if (failed) return {};
-  return binary.parent_path().parent_path() / "lib" / "chasqui" / (std::string("ggml-") + llama_version());
+  return binary.parent_path().parent_path() / "lib" / "chasqui" / "ggml-" CHASQUI_LLAMA_VERSION;
 }
 
 void load_backends(const fs::path& folder) {
