@@ -125,7 +125,7 @@ release: $(RELEASE_BUILD)/build.ninja  ## tarball, Debian package and checksums 
 	cmake --build $(RELEASE_BUILD) --target chasqui chasqui_portable
 	rm -rf build/release
 	tools/pack_tarball.sh $(RELEASE_BUILD) build/release
-	tools/try_tarball.sh build/release/chasqui-*.tar.gz
+	tools/try_tarball.sh build/release/chasqui-*.tar.gz $(if $(filter %portable,$(RELEASE_BUILD)),any)
 	$(MAKE) deb DEB_BUILD=$(RELEASE_BUILD)
 	cp build/deb/chasqui_*.deb build/release/
 	cd build/release && sha256sum chasqui[-_]* > SHA256SUMS && sha256sum --check --quiet SHA256SUMS

@@ -1,6 +1,7 @@
 // Chooses, before main, which variant of ggml's CPU backend runs: the binary holds several, each compiled for other
 // features of the processor (join.cmake). The most capable one whose features the processor and the system have, or the
 // one that CHASQUI_CPU_VARIANT names. The functions of the backend jump through chosen_cpu_functions (stubs.S).
+#include <cpuid.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,11 @@ static int runs_v2(void) { return __builtin_cpu_supports("sse4.2") != 0; }
 static int runs_v3(void) {
   return runs_v2() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
 }
-static int runs_v3_vnni(void) { return runs_v3() && __builtin_cpu_supports("avxvnni"); }
+// Bit 4 of EAX of leaf 7.1: older clang cannot ask for it.
+static int runs_v3_vnni(void) {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return runs_v3() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1) != 0;
+}
 static int runs_v4(void) {
   return runs_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
