@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <chasqui_demo_model.h>
 
+#include "app/backends.h"
 #include "app/capacity.h"
 #include "app/model_search.h"
 #include "app/progress_bar.h"
@@ -88,6 +89,7 @@ Result<cli::AnswererPtr> open_model(const ChatConfig& config, const cli::AnswerS
   const auto file = file_of_model(config.model);
   if (!file) return file.error();
   const std::uint64_t free_bytes = cli::look_at_machine().free_bytes();
+  backends();
   auto model = file->empty() ? load_llama(demo_model(), "chasqui-demo", options) : load_llama(*file, options);
   bar.done();
   if (!model) return model.error();

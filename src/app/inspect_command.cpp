@@ -7,6 +7,7 @@
 #include <chasqui_demo_model.h>
 #include <unistd.h>
 
+#include "app/backends.h"
 #include "app/capacity.h"
 #include "app/draft_models.h"
 #include "app/load_guard.h"
@@ -94,6 +95,16 @@ cli::DoctorQuestion question_of(const ServeConfig& config) {
   return question;
 }
 
+// Libraries beside the binary. The devices of those that were loaded stand in the line of the CPU, too.
+void find_backends(cli::Findings& findings) {
+  for (const Backend& backend : backends()) {
+    const bool loaded = backend.why.empty();
+    findings.push_back({loaded ? cli::Finding::Level::good : cli::Finding::Level::warning, "backend",
+                        backend.library + (loaded ? ": " + backend.devices : " is not loaded: " + backend.why),
+                        loaded ? "" : "mend it or take it away: the server starts without it (docs/backends.md)"});
+  }
+}
+
 // The devices of other machines, by the names that flags have for them. That they answer was seen before.
 void find_peers(cli::Findings& findings) {
   for (const RpcPeer& peer : rpc_peers()) {
@@ -172,6 +183,7 @@ int run_doctor(const ServeConfig& config, bool json) {
   if (!config.chat_template_file.empty()) {
     findings.push_back(cli::check_readable("--chat-template-file", config.chat_template_file, false));
   }
+  find_backends(findings);
   find_peers(findings);
   findings.push_back(start_finding(config));
   const cli::Paint paint(cli::shows_colours(STDOUT_FILENO));

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "app/backends.h"
 #include "app/load_trial.h"
 #include "base/flag.h"
 #include "base/log.h"
@@ -110,6 +111,7 @@ bool any_network(const std::vector<std::string>& arguments, const char* variable
 }
 
 Result<void> find_devices(LlamaOptions& options, bool anywhere) {
+  backends();
   if (options.rpc_servers().empty()) return {};
   if (is_load_trial()) {  // the server that tries has the connections
     options.forget_devices();

@@ -26,8 +26,8 @@ inline constexpr const char* kRpcWarning =
 // Whether --rpc-public is among the arguments, or its variable says so (null: it is not set): that is needed before
 // options are read.
 bool any_network(const std::vector<std::string>& arguments, const char* variable);
-// Adds the devices of --rpc, so that other flags can name them. Errors of code `unavailable` may pass: a server does
-// not answer. `anywhere`: also on addresses of other networks.
+// Those of backends beside the binary, and of --rpc, which it adds, so that other flags can name them. Errors of code
+// `unavailable` may pass: a server does not answer. `anywhere`: also on addresses of other networks.
 Result<void> find_devices(LlamaOptions& options, bool anywhere);
 
 struct RpcPeer {

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <poll.h>
 
+#include "app/backends.h"
 #include "app/environment.h"
 #include "app/rpc_peers.h"
 #include "base/flag.h"
@@ -99,6 +100,7 @@ int run_rpc_server(const RpcServerConfig& config) {
                 2);
   }
   std::fprintf(stderr, "chasqui rpc-server: %s\n", kRpcWarning);
+  log_backends();
   RpcService service{config.host + ':' + std::to_string(config.port), config.devices, {}, config.threads};
   if (service.threads == 0) service.threads = std::max(1, default_threads() / 2);
   if (config.cache) {

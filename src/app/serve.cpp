@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "app/backends.h"
 #include "app/log_file.h"
 #include "app/log_writer.h"
 #include "app/model_parts.h"
@@ -56,6 +57,7 @@ class HeldHangup {
 // All that logs, and ends before the log does.
 int serve_with(ServeConfig& config, const HeldHangup& hangup, const LogMetrics& log_metrics, LogFile& log_file) {
   for (const std::string& note : config.notes) log_warning(note);
+  log_backends();
   ExitGuard guard;
   raise_descriptor_limit();
   cpu_account().measure_energy(EnergyMeter::open("/sys/class/powercap", RealClock().now()));

@@ -1,22 +1,22 @@
 #include "model/llama_backends.h"
 
 #include <algorithm>
-#include <string>
+#include <atomic>
 #include <system_error>
-#include <vector>
 
+#include <dlfcn.h>
 #include <ggml-backend.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "base/log.h"
 #include "model/llama_runtime.h"
 
 namespace chasqui {
 namespace fs = std::filesystem;
 namespace {
 
-std::vector<fs::path> libraries_in(const fs::path& folder) {
+std::vector<fs::path> libraries_in(const fs::path& folder, std::error_code& failed) {
   std::vector<fs::path> out;
-  std::error_code failed;
   for (fs::directory_iterator each(folder, failed), end; !failed && each != end; each.increment(failed)) {
     const std::string name = each->path().filename().string();
     if (name.starts_with("libggml-") && name.ends_with(".so")) out.push_back(each->path());
@@ -35,6 +35,36 @@ std::string devices_of(ggml_backend_reg_t backend) {
   return out.empty() ? "none" : out;
 }
 
+// Why others could have made it what it is; empty: they could not.
+std::string doubt(const fs::path& path) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) return std::generic_category().message(errno);
+  if (found.st_uid != 0 && found.st_uid != ::geteuid()) return path.string() + " belongs to another user";
+  if ((found.st_mode & S_IWOTH) != 0) return path.string() + " may be written by all users";
+  return "";
+}
+
+Backend load(const fs::path& library) {
+  Backend out{library.string(), "", doubt(library)};
+  if (!out.why.empty()) return out;
+  // It stays loaded for as long as the process runs; ggml opens it once more.
+  void* const handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    out.why = ::dlerror();
+  } else if (::dlsym(handle, "ggml_backend_init") == nullptr) {
+    out.why = "it is no backend of ggml: it has no ggml_backend_init";
+  } else {
+    const std::atomic<bool> quiet = true;
+    const LlamaLogQuiet silence(quiet);
+    if (ggml_backend_reg_t backend = ggml_backend_load(library.c_str()); backend != nullptr) {
+      out.devices = devices_of(backend);
+    } else {
+      out.why = "it is of another ggml, or finds no device that it supports";
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 fs::path backend_folder() {
@@ -44,15 +74,17 @@ fs::path backend_folder() {
   return binary.parent_path().parent_path() / "lib" / "chasqui" / "ggml-" CHASQUI_LLAMA_VERSION;
 }
 
-void load_backends(const fs::path& folder) {
-  for (const fs::path& library : libraries_in(folder)) {
-    take_llama_error();
-    if (ggml_backend_reg_t backend = ggml_backend_load(library.c_str()); backend != nullptr) {
-      log_info("backend loaded", {{"library", library.string()}, {"devices", devices_of(backend)}});
-    } else {
-      log_warning("backend not loaded", {{"library", library.string()}, {"why", take_llama_error()}});
-    }
+std::vector<Backend> load_backends(const fs::path& folder) {
+  std::error_code failed;
+  const std::vector<fs::path> libraries = libraries_in(folder, failed);
+  if (failed == std::errc::no_such_file_or_directory) return {};
+  if (failed) return {{folder.string(), "", failed.message()}};
+  std::vector<Backend> out;
+  const std::string doubtful = libraries.empty() ? "" : doubt(folder);
+  for (const fs::path& library : libraries) {
+    out.push_back(doubtful.empty() ? load(library) : Backend{library.string(), "", doubtful});
   }
+  return out;
 }
 
 }  // namespace chasqui

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include <ggml-backend.h>
 #include <gtest/gtest.h>
@@ -26,46 +27,60 @@ class LlamaBackends : public ::testing::Test {
   void add(const std::string& kind) { fs::copy(fs::path(CHASQUI_TEST_BACKENDS) / name_of(kind), folder_); }
   static std::string name_of(const std::string& kind) { return "libggml-test-" + kind + ".so"; }
   static ggml_backend_reg_t found() { return ggml_backend_reg_by_name("Test"); }
-  // What is logged meanwhile.
-  std::string load() {
-    ::testing::internal::CaptureStderr();
-    load_backends(folder_);
-    return ::testing::internal::GetCapturedStderr();
-  }
 
   const fs::path folder_;
 };
 
 TEST_F(LlamaBackends, OneInTheFolderIsLoadedAndSeesTheFunctionsOfGgml) {
   add("good");
-  const std::string log = load();
-  ASSERT_NE(found(), nullptr) << log;
-  EXPECT_NE(log.find("backend loaded library=" + (folder_ / name_of("good")).string() + " devices=none"),
-            std::string::npos)
-      << log;
+  const std::vector<Backend> all = load_backends(folder_);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].library, (folder_ / name_of("good")).string());
+  EXPECT_EQ(all[0].devices, "none");
+  EXPECT_EQ(all[0].why, "");
+  ASSERT_NE(found(), nullptr);
   ggml_backend_unload(found());
   EXPECT_EQ(found(), nullptr);
 }
 
-TEST_F(LlamaBackends, WhatIsNoBackendOfThisGgmlIsAWarning) {
+TEST_F(LlamaBackends, WhatIsNoBackendOfThisGgmlIsNotLoaded) {
   add("none");
   add("old");
   std::ofstream(folder_ / "libggml-broken.so") << "no library";
   std::ofstream(folder_ / "notes.so") << "not looked at";
-  const std::string log = load();
+  const std::vector<Backend> all = load_backends(folder_);
   EXPECT_EQ(found(), nullptr);
-  for (const std::string& name : {name_of("none"), name_of("old"), std::string("libggml-broken.so")}) {
-    EXPECT_NE(log.find("backend not loaded library=" + (folder_ / name).string() + " why="), std::string::npos)
-        << name << "\n"
-        << log;
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_NE(all[0].why.find("libggml-broken.so: "), std::string::npos) << all[0].why;
+  EXPECT_EQ(all[1].why, "it is no backend of ggml: it has no ggml_backend_init");
+  EXPECT_EQ(all[2].why, "it is of another ggml, or finds no device that it supports");
+}
+
+TEST_F(LlamaBackends, WhatOthersMayWriteIsNotLoaded) {
+  add("good");
+  fs::permissions(folder_, fs::perms::all);
+  const std::vector<Backend> in_folder = load_backends(folder_);
+  fs::permissions(folder_, fs::perms::owner_all);
+  ASSERT_EQ(in_folder.size(), 1u);
+  EXPECT_EQ(in_folder[0].why, folder_.string() + " may be written by all users");
+  const fs::path library = folder_ / name_of("good");
+  fs::permissions(library, fs::perms::others_write, fs::perm_options::add);
+  EXPECT_EQ(load_backends(folder_).at(0).why, library.string() + " may be written by all users");
+  fs::permissions(library, fs::perms::others_write, fs::perm_options::remove);
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(library.c_str(), 65534, 65534), 0);
+    EXPECT_EQ(load_backends(folder_).at(0).why, library.string() + " belongs to another user");
   }
-  EXPECT_EQ(log.find("notes.so"), std::string::npos) << log;
+  EXPECT_EQ(found(), nullptr);
 }
 
 TEST_F(LlamaBackends, WithoutTheFolderThereAreNone) {
-  load_backends(folder_ / "none");
-  load_backends({});
-  EXPECT_EQ(found(), nullptr);
+  EXPECT_TRUE(load_backends(folder_ / "none").empty());
+  EXPECT_TRUE(load_backends({}).empty());
+  std::ofstream(folder_ / "file") << "no folder";
+  const std::vector<Backend> all = load_backends(folder_ / "file");
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].why, "Not a directory");
 }
 
 // bin/chasqui has them in lib/chasqui/ggml-VERSION.

@@ -9,7 +9,6 @@
 #include <log.h>
 #include <mtmd.h>
 
-#include "model/llama_backends.h"
 #include "model/llama_log.h"
 
 namespace chasqui {
@@ -102,7 +101,6 @@ Result<void> start_llama_runtime() {
     mtmd_log_set(on_log, nullptr);
     // llama-common has a log of its own, on standard error. What it knows comes to us as exceptions too.
     common_log_set_verbosity_thold(-1);
-    load_backends(backend_folder());
     llama_backend_init();
     return cpu;
   }();

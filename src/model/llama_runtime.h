@@ -13,7 +13,7 @@ namespace chasqui {
 // that this machine lacks: a sentence at start instead of SIGILL in the first decode.
 Result<void> start_llama_runtime();
 
-// Version, CPU features and what computes beside the CPU, for `chasqui doctor` and the start-up log:
+// Version, CPU features and what computes beside the CPU, for `chasqui doctor` and the file of tuned threads:
 // "libllama 0.5.0 (AVX2 FMA F16C AVX512; Vulkan0: NVIDIA GeForce RTX 3060)".
 std::string describe_llama_runtime();
 
