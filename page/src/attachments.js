@@ -101,7 +101,7 @@ export class Tray {
     this.list = [];
     this.takes = {}; // { picture, sound }: what the model takes beside text
     this.reading = Promise.resolve();
-    this.faults = 0; // files that could not be attached, ever
+    this.waiting = []; // files that have not been read yet
     this.slow = null; // the chip of a file that is being read
     this.element = h('ul', { class: 'tray', 'aria-label': 'Attached files', hidden: true });
     this.input = h('input', { type: 'file', id: 'attach-files', multiple: true, hidden: true,
@@ -148,28 +148,41 @@ export class Tray {
     if (event.type === 'drop' && free) this.add([...event.dataTransfer.files]);
   }
 
-  // One after the other; `reading` ends when all have been read.
+  // The name of the file that is being read, if one is.
+  get unread() {
+    return this.waiting.length > 0 ? fileName(this.waiting[0].name) : null;
+  }
+
+  // One after the other.
   add(files) {
-    this.reading = this.reading.then(async () => {
-      const told = [];
-      const earlier = [...this.list];
-      for (const file of files) {
-        const note = await this.addOne(file).catch((error) => {
-          if (error !== stopped) this.faults += 1;
-          return error !== stopped && error.message;
-        });
-        if (note) told.push(note);
-      }
-      this.draw();
-      const added = this.list.filter((one) => !earlier.includes(one));
-      const more = told.length > 3 ? ` And ${told.length - 3} more.` : '';
-      if (told.length > 0) toast(told.slice(0, 3).join(' ') + more);
-      else if (added.length === 1) say(`${added[0].name} is attached`);
-      else if (added.length > 1) say(`${added.length} files are attached`);
-      const active = document.activeElement; // elsewhere once the user went on while a file was read
-      if ([null, document.body, this.button].includes(active) || this.element.contains(active)) this.field.focus();
-    });
+    this.waiting.push(...files);
+    this.reading = this.reading.then(() => this.addAll(files));
     return this.reading;
+  }
+
+  async addAll(files) {
+    this.told = []; // what is wrong with them
+    this.shown = 0; // how much of that the user has been shown
+    const earlier = [...this.list];
+    for (const file of files) {
+      const note = await this.addOne(file).catch((error) => error !== stopped && error.message);
+      this.waiting.shift();
+      if (note) this.told.push(note);
+    }
+    this.draw();
+    const added = this.list.filter((one) => !earlier.includes(one));
+    this.tell();
+    if (added.length === 1) say(`${added[0].name} is attached`);
+    else if (added.length > 1) say(`${added.length} files are attached`);
+    const active = document.activeElement; // elsewhere once the user went on while a file was read
+    if ([null, document.body, this.button].includes(active) || this.element.contains(active)) this.field.focus();
+  }
+
+  tell() {
+    if (this.told.length === this.shown) return;
+    this.shown = this.told.length;
+    const more = this.told.length > 3 ? ` And ${this.told.length - 3} more.` : '';
+    toast(this.told.slice(0, 3).join(' ') + more);
   }
 
   // Gives what has to be said of it.
@@ -193,7 +206,7 @@ export class Tray {
   follow(file) {
     const name = fileName(file.name);
     const ending = new AbortController();
-    const done = h('span', { class: 'size' });
+    const done = h('span', { class: 'size', 'aria-busy': 'true' });
     const stop = () => {
       ending.abort(stopped);
       say(`${name} is removed`);
@@ -201,20 +214,19 @@ export class Tray {
     const step = ({ page, pages }) => {
       done.textContent = page ? `page ${page} of ${pages}` : 'reading';
       if (this.slow) return;
-      this.slow = h('li', { class: 'chip', 'aria-busy': 'true' }, icon('file'), h('span', { class: 'name' }, name),
-        done, iconButton('close', `Remove ${name}`, stop));
+      this.slow = h('li', { class: 'chip' }, icon('file'), h('span', { class: 'name' }, name), done,
+        iconButton('close', `Remove ${name}`, stop));
       this.draw();
+      say(`Reading ${name}`);
+      this.tell(); // what is wrong with the files before, without waiting for this one
     };
     return { signal: ending.signal, step };
   }
 
   remove(attachment) {
-    const at = this.list.indexOf(attachment);
-    this.list.splice(at, 1);
+    this.list.splice(this.list.indexOf(attachment), 1);
     this.draw();
     say(`${attachment.name} is removed`);
-    const buttons = this.element.querySelectorAll('button');
-    (buttons[Math.min(at, buttons.length - 1)] ?? this.field).focus();
   }
 
   // Gives the files to a message.
@@ -225,10 +237,14 @@ export class Tray {
     return list;
   }
 
+  // The focus stays at its place in the list, or goes back to the field.
   draw() {
+    const buttons = () => [...this.element.querySelectorAll('button')];
+    const at = buttons().indexOf(document.activeElement);
     this.element.hidden = this.list.length === 0 && !this.slow;
     const chips = this.list.map((attachment) => h('li', { class: 'chip' }, chip(attachment),
       iconButton('close', `Remove ${attachment.name}`, () => this.remove(attachment))));
     this.element.replaceChildren(...chips, ...(this.slow ? [this.slow] : []));
+    if (at >= 0) (buttons()[Math.min(at, buttons().length - 1)] ?? this.field).focus();
   }
 }

@@ -167,15 +167,9 @@ export class Chat {
   submit(event) {
     event.preventDefault();
     if (this.busy) return this.stop();
-    const { faults } = this.tray;
-    this.tray.reading.then(() => { // with the files that were chosen before, all of them
-      if (this.tray.faults === faults) this.sendWritten();
-    });
-  }
-
-  sendWritten() {
+    if (this.tray.unread) return toast(`${this.tray.unread} is still being read`);
     const text = this.prompt.value;
-    if (this.busy || (!text.trim() && this.tray.list.length === 0)) return;
+    if (!text.trim() && this.tray.list.length === 0) return;
     this.prompt.value = '';
     this.grow();
     this.send(text, this.tray.take());

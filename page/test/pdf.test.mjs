@@ -31,13 +31,14 @@ async function choose(tab, ...files) {
 
 async function attach(tab, ...files) {
   await choose(tab, ...files);
-  await tab.until(() => document.querySelector('#say').innerText + document.querySelector('#toast').innerText);
+  await tab.until(() => document.querySelector('#say').innerText.replace(/^Reading .*/, '') +
+    document.querySelector('#toast').innerText);
   return tab.text('#toast');
 }
 
 // The chip of a file that is read, once it says so.
 const isRead = (tab, form) => tab.page.waitForFunction((pattern) =>
-  new RegExp(pattern).test(document.querySelector('.tray [aria-busy] .size')?.innerText), {}, form);
+  new RegExp(pattern).test(document.querySelector('.tray .size[aria-busy]')?.innerText), {}, form);
 
 // The page has ended its workers; the browser tells of it a little later.
 async function workersEnd(tab) {
@@ -125,40 +126,90 @@ test('what is no PDF with text says what it is', async (t) => {
   await workersEnd(tab);
 });
 
+const value = (tab) => tab.page.$eval('#prompt', (field) => field.value);
+const focused = (tab) => tab.page.evaluate(() => document.activeElement.getAttribute('aria-label'));
+const toastIs = (tab, wanted) => tab.until((text) => document.querySelector('#toast').innerText === text, wanted);
+
 test('a PDF that takes for ever can be taken away, ends by itself, and leaves the page alone', async (t) => {
-  const file = await folderOf(t, { 'slow.pdf': endless(), 'swollen.pdf': endless({ pages: 1, parts: 6 }),
-    'notes.txt': 'notes' });
+  const file = await folderOf(t, { 'slow.pdf': endless(), 'notes.txt': 'notes' });
   const server = await start(t, sim);
   const tab = await Tab.open(t, browser, server);
   await choose(tab, file('slow.pdf'));
   await isRead(tab, '^page \\d+ of 500$');
   assert.deepEqual(await tab.axeFaults(), []);
+  assert.equal(await tab.text('#say'), 'Reading slow.pdf');
   await tab.page.type('#prompt', 'The page goes on.');
   await tab.page.click('.tray [aria-label="Remove slow.pdf"]');
   await tab.page.waitForSelector('.tray[hidden]');
   assert.equal(await tab.text('#toast'), '', 'that is no fault');
   assert.equal(await tab.page.evaluate(() => document.activeElement.id), 'prompt');
   await workersEnd(tab); // in the midst of its work
-  assert.match(await attach(tab, file('swollen.pdf')), /^swollen.pdf unpacks to more than a browser can hold\.$/);
 
-  // The limit of time, made short; a message that waits for the file is not sent without it.
+  // The limit of time, which the test lets end.
   await tab.page.evaluate(() => {
     const real = window.setTimeout;
-    window.setTimeout = (run, ms, ...values) => real(run, ms === 120_000 ? 500 : ms, ...values);
+    window.setTimeout = (run, ms, ...values) => {
+      if (ms !== 120_000) return real(run, ms, ...values);
+      window.timeIsOver = run;
+    };
   });
   await choose(tab, file('slow.pdf'), file('notes.txt'));
   await isRead(tab, '.');
-  await tab.page.focus('#prompt');
-  await tab.page.keyboard.press('Enter');
   await tab.page.focus('#search');
-  await tab.until(() => document.querySelector('#toast').innerText);
+  await tab.page.evaluate(() => window.timeIsOver());
+  await toastIs(tab, 'slow.pdf takes too long to read: a PDF may take 120 s.');
   assert.equal(await tab.page.evaluate(() => document.activeElement.id), 'search', 'the focus stays');
-  assert.equal(await tab.text('#toast'), 'slow.pdf takes too long to read: a PDF may take 120 s.');
   assert.deepEqual(await chips(tab), ['notes.txt 5 B']);
-  assert.equal(await tab.page.$eval('#prompt', (field) => field.value), 'The page goes on.');
-  assert.deepEqual(await tab.messages(), []);
+  assert.equal(await tab.text('#say'), 'notes.txt is attached');
   await tab.ask('');
   assert.equal((await tab.messages())[0], 'The page goes on.');
+});
+
+test('nothing is sent while a file is read, neither then nor later', async (t) => {
+  const file = await folderOf(t, { 'slow.pdf': endless(), 'noise.bin': '\0\0' });
+  const server = await start(t, sim);
+  const tab = await Tab.open(t, browser, server);
+  await tab.page.type('#prompt', 'Sum it up.');
+  await choose(tab, file('noise.bin'), file('slow.pdf'));
+  await isRead(tab, '.');
+  assert.match(await tab.text('#toast'), /^noise\.bin is not text in UTF-8/, 'a fault is told before the others are read');
+  for (const send of [() => tab.page.keyboard.press('Enter'), () => tab.page.click('#send')]) {
+    await tab.page.evaluate(() => document.querySelector('#toast').replaceChildren());
+    await tab.page.focus('#prompt');
+    await send();
+    await toastIs(tab, 'slow.pdf is still being read');
+    assert.equal(await value(tab), 'Sum it up.');
+  }
+  await tab.page.click('.tray [aria-label="Remove slow.pdf"]');
+  await tab.page.waitForSelector('.tray[hidden]');
+  await workersEnd(tab);
+  assert.equal(await value(tab), 'Sum it up.');
+  assert.deepEqual(await tab.messages(), []);
+  await tab.ask('');
+  assert.equal((await tab.messages())[0], 'Sum it up.');
+});
+
+test('the focus stays among the files when one slow file follows another', async (t) => {
+  const file = await folderOf(t, { 'one.pdf': endless(), 'two.pdf': endless() });
+  const server = await start(t, sim);
+  const tab = await Tab.open(t, browser, server);
+  await choose(tab, file('one.pdf'), file('two.pdf'));
+  await isRead(tab, '.');
+  await tab.page.focus('.tray [aria-label="Remove one.pdf"]');
+  await tab.page.keyboard.press('Enter');
+  await tab.page.waitForSelector('.tray [aria-label="Remove two.pdf"]');
+  assert.equal(await focused(tab), 'Remove two.pdf');
+  assert.equal(await tab.text('#say'), 'Reading two.pdf');
+  await tab.page.keyboard.press('Enter');
+  await tab.page.waitForSelector('.tray[hidden]');
+  assert.equal(await tab.page.evaluate(() => document.activeElement.id), 'prompt');
+});
+
+test('a PDF that unpacks to too much is refused', async (t) => {
+  const file = await folderOf(t, { 'swollen.pdf': endless({ pages: 1, parts: 6 }) });
+  const server = await start(t, sim);
+  const tab = await Tab.open(t, browser, server);
+  assert.match(await attach(tab, file('swollen.pdf')), /^swollen.pdf unpacks to more than a browser can hold\.$/);
 });
 
 test('a server that is gone is named where the reader of PDFs cannot be loaded', async (t) => {
