@@ -7,11 +7,13 @@ import { gzipSync } from 'node:zlib';
 
 import { build } from 'esbuild';
 
+import { changing } from './pdfjs.mjs';
+
 const here = path.dirname(fileURLToPath(import.meta.url));
 const inSources = (name) => path.join(here, 'src', name);
 const inBuilt = (name) => path.join(here, 'built', name);
 export const compressedMax = 400 * 1024;
-export const pdfCompressedMax = 420 * 1024; // of the reader of PDFs, which a page without a PDF never loads
+export const pdfCompressedMax = 340 * 1024; // of the reader of PDFs, which a page without a PDF never loads
 
 const inPackage = (name, file) => path.join(here, 'node_modules', name, file);
 const manifest = async (name) => JSON.parse(await readFile(inPackage(name, 'package.json'), 'utf8'));
@@ -29,28 +31,6 @@ async function notices() {
 }
 
 const options = { bundle: true, minify: true, write: false, charset: 'utf8', logLevel: 'warning', target: 'es2022' };
-
-// PDF.js has two halves that send each other messages. The half that draws weighs a third of the other and is of no use
-// here, but it alone exports what both send messages with. And PDF.js unpacks streams of any size: a file of some kB
-// can hold one of 16 GB, which ends the browser.
-const room = '  ensureBuffer(requested) {\n';
-const changesOfPdfJs = [
-  ['export { WorkerMessageHandler };', 'export { WorkerMessageHandler, MessageHandler };'],
-  [`${room}    const buffer`, `${room}    self.judgeStream(requested);\n    const buffer`],
-];
-const changing = {
-  name: 'changes-of-pdf-js',
-  setup(set) {
-    set.onLoad({ filter: /pdf\.worker\.mjs$/ }, async ({ path: file }) => {
-      let contents = await readFile(file, 'utf8');
-      for (const [from, to] of changesOfPdfJs) {
-        if (contents.split(from).length !== 2) throw new Error(`PDF.js does not have this once: ${from}`);
-        contents = contents.replace(from, to);
-      }
-      return { contents, loader: 'js' };
-    });
-  },
-};
 
 async function pdfReader() {
   const { version } = await manifest('pdfjs-dist');

@@ -1,5 +1,5 @@
 // The text of PDFs, read by a worker (pdf_worker.js) that is loaded for each and ended after it: a file that keeps it
-// busy for ever costs the page nothing.
+// busy for ever does not keep the page busy. Its memory is that of the page's process, so the worker bounds it.
 const mib = 1024 * 1024;
 export const pdfLimits = { bytes: 32 * mib, pages: 500, seconds: 120 };
 
@@ -11,6 +11,7 @@ const words = {
   pages: `has too many pages: a PDF may have ${pdfLimits.pages}.`,
   long: 'has too much text: a file may have 1.0 MiB.',
   swollen: 'unpacks to more than a browser can hold.',
+  brotli: 'is packed with Brotli, which this page cannot unpack. Print it to a PDF, and attach that.',
   slow: `takes too long to read: a PDF may take ${pdfLimits.seconds} s.`,
   unloaded: 'cannot be read: the server did not send the reader of PDFs. Is it still there?',
 };

@@ -59,12 +59,39 @@ async function textOfPage(handler, index, most) {
   return tidied(text);
 }
 
-// PDF.js asks before it makes room for what a stream unpacks to (build.mjs adds that), unless the browser unpacks it.
-const streamMost = 64 * 1024 * 1024;
-self.judgeStream = (bytes) => {
-  if (bytes <= streamMost) return;
-  post({ fault: 'swollen' }); // at once: PDF.js goes on with what it has of a stream
-  throw new Fault('swollen');
+// What a file may cost, in bytes. PDF.js asks before it makes room (pdfjs.mjs adds that), and what objects take is
+// estimated from what Chromium gives them.
+const mib = 1024 * 1024;
+const most = { unpacked: 64 * mib, // buffers of a page; they are garbage with the next one
+  held: 256 * mib, // what stays until the file is read: objects, names, tables of letters, fonts
+  operator: 64 * mib, // what one operator of a page shows; it is garbage with the next one
+  token: 8 * mib, // a string or a name
+  saved: 10_000 }; // states of drawing, one in another
+const used = { unpacked: 0, held: 0, operator: 0 };
+
+function bound(kind, amount) {
+  if (amount > most[kind]) self.judge.refuse('swollen');
+}
+
+function count(kind, amount) {
+  used[kind] += amount;
+  bound(kind, used[kind]);
+}
+
+self.judge = {
+  unpack: (bytes) => count('unpacked', bytes),
+  hold: (bytes) => count('held', Math.max(bytes, 0)),
+  operator: () => { used.operator = 0; },
+  parse(token, operand) {
+    const bytes = token === '<<' ? 256 : token === '[' ? 64 : typeof token === 'string' ? 32 + token.length : 16;
+    count(operand ? 'operator' : 'held', bytes);
+  },
+  token: (length) => bound('token', length),
+  save: (depth) => bound('saved', depth),
+  refuse(fault) {
+    post({ fault }); // at once: PDF.js goes on with what it has of a stream
+    throw new Fault(fault);
+  },
 };
 self.DecompressionStream = undefined;
 
@@ -89,6 +116,7 @@ async function read({ bytes, pages: pagesMost, text: most }) {
   let length = 0;
   for (let i = 0; i < pages; ++i) {
     post({ page: i + 1, pages });
+    used.unpacked = 0;
     texts.push(await textOfPage(handler, i, most - length));
     length += texts[i].length;
   }

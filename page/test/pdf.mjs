@@ -1,5 +1,5 @@
 // Small PDFs for the tests: text in a font of one byte a letter that says by ToUnicode which letter that is, in streams
-// that are compressed; encrypted ones, ones without text, and ones that never end.
+// that are compressed; encrypted ones, ones without text, ones that never end, and ones that want much memory.
 import { createHash } from 'node:crypto';
 import { deflateSync } from 'node:zlib';
 
@@ -11,8 +11,9 @@ function stream(text, { encrypt = (bytes) => bytes, more = '' } = {}) {
     Buffer.from('\nendstream')]);
 }
 
-// The file of numbered objects, the first of which is the catalog.
-function file(objects, trailer = '') {
+// The file of numbered objects, the first of which is the catalog. `inside`: of objects that stand in a stream of
+// objects, each as the first of it, the number of that stream.
+function file(objects, trailer = '', inside = []) {
   const parts = [Buffer.from('%PDF-1.7\n%\xe4\xf6\xfc\xdf\n', 'latin1')];
   const offsets = [];
   let length = parts[0].length;
@@ -24,6 +25,14 @@ function file(objects, trailer = '') {
     add('\nendobj\n');
   });
   const start = length;
+  if (inside.length > 0) {
+    const row = (kind, value) => `${hex(kind, 2)}${hex(value, 8)}00`;
+    const rows = [row(0, 0), ...offsets.map((offset) => row(1, offset)), ...inside.map((number) => row(2, number))];
+    add(`${objects.length + 1 + inside.length} 0 obj\n<< /Type /XRef /W [1 4 1] /Size ${rows.length} /Root 1 0 R ` +
+      `/Filter /ASCIIHexDecode /Length ${rows.length * 12 + 1} >>\nstream\n${rows.join('')}>\nendstream\nendobj\n` +
+      `startxref\n${start}\n%%EOF\n`);
+    return Buffer.concat(parts);
+  }
   add(`xref\n0 ${objects.length + 1}\n0000000000 65535 f \n`);
   for (const offset of offsets) add(`${String(offset).padStart(10, '0')} 00000 n \n`);
   add(`trailer\n<< /Size ${objects.length + 1} /Root 1 0 R ${trailer} >>\nstartxref\n${start}\n%%EOF\n`);
@@ -104,3 +113,40 @@ export function endless({ pages = 500, parts = 1 } = {}) {
   return file(['<< /Type /Catalog /Pages 2 0 R >>', `<< /Type /Pages /Kids [${kids}] /Count ${pages} >>`,
     stream('q Q '.repeat(4_000_000)), ...Array(pages).fill(page)]);
 }
+
+// One page that shows a letter in each of `fonts`, which are objects of a PDF, or numbers of streams they stand in.
+function pageOf(content, { fonts = [], more = [], inside = [] } = {}) {
+  const first = 5 + more.length;
+  const names = [...fonts, ...inside].map((_, i) => `/F${i} ${first + i} 0 R`).join(' ');
+  return file(['<< /Type /Catalog /Pages 2 0 R >>', '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+    `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R /Resources << /Font << ${names} >> >> >>`,
+    content, ...more, ...fonts], '', inside);
+}
+
+const mib = 1024 * 1024;
+const letterIn = (count) => stream(`BT ${Array.from({ length: count }, (_, i) => `/F${i} 9 Tf (a) Tj`).join(' ')} ET`);
+const fontWith = (more) => `<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica ${more} >>`;
+const wide = '<< /Type /Font /Subtype /Type0 /BaseFont /F /Encoding /Identity-H /DescendantFonts [<< /Type /Font ' +
+  '/Subtype /CIDFontType2 /BaseFont /F /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> ' +
+  '/W [0 900000000 500] >>] >>';
+
+// Files of some kB that a reader without limits takes gigabytes for.
+export const hostile = {
+  objects: (count = 5) => pageOf(letterIn(count), {
+    more: Array.from({ length: count }, (_, i) => stream(
+      `${5 + count + i} 0 << /A [${'<<>>'.repeat(14 * mib)}] >>`,
+      { more: `/Type /ObjStm /N 1 /First ${`${5 + count + i} 0 `.length}` })),
+    inside: Array.from({ length: count }, (_, i) => 5 + i) }),
+  operands: () => pageOf(stream(`BT [${'<<>>'.repeat(15 * mib)}] TJ ET`)),
+  letters: () => pageOf(letterIn(8), {
+    more: Array.from({ length: 8 }, (_, i) => stream('1 begincodespacerange <000000> <ffffff> endcodespacerange ' +
+      `1 beginbfrange <00000${i}> <fffff0> <0041> endbfrange endcmap`)),
+    fonts: Array.from({ length: 8 }, (_, i) => fontWith(`/ToUnicode ${5 + i} 0 R`)) }),
+  names: () => pageOf(stream(Array.from({ length: 2_500_000 }, (_, i) => `/${i.toString(36)} n`).join(' '))),
+  states: () => pageOf(stream('q '.repeat(30 * mib))),
+  string: () => pageOf(stream(`BT (${'a'.repeat(60 * mib)}) Tj ET`)),
+  widths: () => pageOf(letterIn(1), { fonts: [wide] }),
+};
+
+// A page in a filter that PDF.js can unpack, and its reader in the page cannot.
+export const brotli = () => pageOf('<< /Length 4 /Filter /BrotliDecode >>\nstream\nabcd\nendstream');

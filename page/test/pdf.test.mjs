@@ -1,13 +1,13 @@
 // PDFs that go with a message: the page reads their text, in a worker that is loaded for the first of them.
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, readdir, rm, truncate, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import test from 'node:test';
 
 import { sim, start } from '../../tests/e2e/server.mjs';
 import { Tab, eventsOf, openBrowser } from './browser.mjs';
-import { endless, locked, pdfOf } from './pdf.mjs';
+import { brotli, endless, hostile, locked, pdfOf } from './pdf.mjs';
 
 const browser = await openBrowser(test);
 const pages = [['Grüße aus Köln, 3 €', 'Straße: ÄÖÜ'], ['Das Ende.']];
@@ -104,7 +104,7 @@ test('what is no PDF with text says what it is', async (t) => {
     'garbage.pdf': Buffer.concat([Buffer.from('%PDF-1.7\n'), Buffer.alloc(5000, 'x\x00<<\xff', 'latin1')]),
     'cut.pdf': pdfOf(pages).subarray(0, 500), 'many.pdf': pdfOf(Array(501).fill(['x'])),
     'long.pdf': pdfOf(Array(400).fill(Array(50).fill('The words of one line in a very long book, as one has it.'))),
-    'large.pdf': pdfOf(pages), 'chinese.pdf': pdfOf([['ab']], { lastFont: chinese }),
+    'large.pdf': pdfOf(pages), 'brotli.pdf': brotli(), 'chinese.pdf': pdfOf([['ab']], { lastFont: chinese }),
     'both.pdf': pdfOf([['Latin'], ['ab']], { lastFont: chinese }) });
   await truncate(file('large.pdf'), 32 * 1024 * 1024 + 1);
   const server = await start(t, sim);
@@ -115,6 +115,7 @@ test('what is no PDF with text says what it is', async (t) => {
     'many.pdf': /^many.pdf has too many pages: a PDF may have 500\.$/,
     'long.pdf': /^long.pdf has too much text: a file may have 1\.0 MiB\.$/,
     'large.pdf': /^large.pdf has 32\.0 MiB; a file may have 32\.0 MiB\.$/,
+    'brotli.pdf': /^brotli.pdf is packed with Brotli, which this page cannot unpack\./,
     'chinese.pdf': /^chinese.pdf has text in East Asian encodings only, whose tables this page does not have\./ };
   for (const [name, pattern] of Object.entries(said)) {
     assert.match(await attach(tab, file(name)), pattern, name);
@@ -205,11 +206,34 @@ test('the focus stays among the files when one slow file follows another', async
   assert.equal(await tab.page.evaluate(() => document.activeElement.id), 'prompt');
 });
 
-test('a PDF that unpacks to too much is refused', async (t) => {
-  const file = await folderOf(t, { 'swollen.pdf': endless({ pages: 1, parts: 6 }) });
+// What the process of the page has taken at most, in MiB: its worker shares it.
+async function peakOfPages() {
+  const own = async (pid) => {
+    const [command, status] = await Promise.all(['cmdline', 'status'].map((name) => readFile(`/proc/${pid}/${name}`, 'utf8')));
+    const [, parent] = status.match(/^PPid:\s+(\d+)/m);
+    return { pid, parent, renders: command.includes('--type=renderer'), peak: Number(status.match(/^VmHWM:\s+(\d+)/m)?.[1]) };
+  };
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const all = (await Promise.allSettled(pids.map(own))).flatMap(({ value: one }) => (one ? [one] : []));
+  const family = new Set([String(browser.process().pid)]);
+  for (let before = 0; before !== family.size;) {
+    before = family.size;
+    for (const { pid, parent } of all) if (family.has(parent)) family.add(pid);
+  }
+  return Math.max(...all.filter(({ pid, renders }) => renders && family.has(pid)).map(({ peak }) => peak / 1024));
+}
+
+test('a PDF that wants gigabytes is refused before it has them', async (t) => {
+  const makers = { ...hostile, contents: () => endless({ pages: 1, parts: 6 }) };
   const server = await start(t, sim);
   const tab = await Tab.open(t, browser, server);
-  assert.match(await attach(tab, file('swollen.pdf')), /^swollen.pdf unpacks to more than a browser can hold\.$/);
+  for (const [name, make] of Object.entries(makers)) {
+    const file = await folderOf(t, { [`${name}.pdf`]: make() });
+    assert.equal(await attach(tab, file(`${name}.pdf`)), `${name}.pdf unpacks to more than a browser can hold.`);
+  }
+  const peak = await peakOfPages();
+  t.diagnostic(`at most ${Math.round(peak)} MiB`);
+  assert.ok(peak > 50 && peak < 1000, `${peak} MiB`);
 });
 
 test('a server that is gone is named where the reader of PDFs cannot be loaded', async (t) => {
@@ -224,6 +248,7 @@ test('a server that is gone is named where the reader of PDFs cannot be loaded',
 test('the script of the page has no reader of PDFs in it', async () => {
   const built = (name) => readFile(new URL(`../built/${name}`, import.meta.url), 'utf8');
   const [page, reader] = [await built('page.js'), await built('pdf.js')];
+  for (const word of ['OpenJPEG: ', 'wasmExports', 'qcms_convert', '__wbindgen']) assert.ok(!reader.includes(word), word);
   for (const word of ['GetTextContent', 'FlateDecode', 'codespacerange']) {
     assert.ok(reader.includes(word), word);
     assert.ok(!page.includes(word), word);
