@@ -147,7 +147,7 @@ Duration StepPlan::token_time(ServiceClass of, Duration target, const Wait& wait
 
 Duration StepPlan::least_chunk(Duration pass) { return kPasses * pass; }
 
-// How long the running streams can wait for their next decode step. kUnlimited: there are none.
+// How long the running streams can wait for their next decode step. kUnlimited: there are none, or none has a target.
 Duration StepPlan::prefill_time(const StepTime& times, TimePoint now) const {
   if (!targets_.rules.targets) return kUnlimited;
   Duration time = targets_.prefill_step > Duration::zero() ? targets_.prefill_step : kUnlimited;

@@ -84,7 +84,7 @@ using PrepareAnswer = Result<Answer> (*)(const ServedModel&, const Caller&, cons
 // At least one request.
 Answer answer_of(std::vector<RequestPtr> requests, bool stream, std::unique_ptr<AnswerWriter> writer);
 
-// For the handler of a request that is in front of the engine yet. Null where no log is kept.
+// For the handler of a request that has not come to the engine yet. Null where no log is kept.
 RequestNotePtr open_note(const Call& call);
 // … and for one that did not get through.
 void note_refused(const RequestNotePtr& note, const Error& error);
