@@ -256,4 +256,10 @@ struct BatchResult {
   }
 };
 
+// To be called when a step has been committed: as long as they last, what it copied cannot leave the prefix cache.
+inline void end_leases(Batch& batch, BatchResult& result) {
+  for (SlotRestore& restore : batch.restores) restore.snapshot.reset();
+  result.snapshots.clear();
+}
+
 }  // namespace chasqui

@@ -163,6 +163,7 @@ void Worker::run() {
       count_step();  // before the requests of the batch may go
       release_encoding();
       scheduler_.commit(batch_, result_);  // the only writer of sequences
+      end_leases(batch_, result_);
       steps_.fetch_add(1, std::memory_order_relaxed);
     }
     deliver();

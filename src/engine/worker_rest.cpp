@@ -68,6 +68,7 @@ void Worker::copy_slots_out() {
     scheduler_.next_batch(clock_.now(), batch_);
     runner_.run(batch_, result_);
     scheduler_.commit(batch_, result_);
+    end_leases(batch_, result_);
   }
   batch_.clear();
 }

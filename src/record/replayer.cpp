@@ -215,6 +215,7 @@ void Replayer::commit(ByteReader& io) {
   report_.ended = result_.finished;
   if (options_.computed) options_.computed(batch_, result_, planned_at_);
   scheduler_->commit(batch_, result_);
+  end_leases(batch_, result_);
   ++report_.steps;
   scheduler_->take_events(events_);
   events_.clear();

@@ -130,6 +130,7 @@ class FakeWorker {
       if (copies_take_time) clock.advance(copying);
       result.finished = clock.now();
       scheduler.commit(batch, result);
+      end_leases(batch, result);
     }
     take_events();
     expect_consistent();

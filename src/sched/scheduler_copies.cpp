@@ -65,7 +65,6 @@ void Scheduler::take_restores(Batch& batch) {
   const double each = reuse_.restore_seconds(1);
   double tokens = each > 0 ? to_seconds(time_for_copies(batch, kRestoresBesideStreams)) / each : ledger_.cells_total();
   if (!reuse_.knows_restores()) tokens = 0;  // the first piece is a block, whatever the memory is like
-  restored_.clear();
   restoring_.plan(static_cast<TokenCount>(std::min(tokens, double{INT32_MAX})), config_.reuse.kv_block, batch,
                   restored_);
   for (const RestoreQueue::Coming& coming : restored_) {
@@ -74,6 +73,7 @@ void Scheduler::take_restores(Batch& batch) {
     sequence->restored(coming.keep);
     ledger_.use(coming.slot, coming.keep);
   }
+  restored_.clear();
   TokenCount copied = 0;
   for (const SlotRestore& restore : batch.restores) copied += restore.end() - restore.from;
   batch.copying += std::chrono::duration_cast<Duration>(std::chrono::duration<double>(reuse_.restore_seconds(copied)));

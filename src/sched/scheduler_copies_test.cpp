@@ -148,6 +148,19 @@ TEST_F(SchedulerCopies, OfAPrefixLeaveTheSlotAsItIs) {
   EXPECT_EQ(worker.model.prompt_rows(3), 11) << "what the first one had is there still";
 }
 
+// What is leased cannot be evicted, and a cache of a few long snapshots would keep and read nothing more.
+TEST_F(SchedulerCopies, EndTheirLeases) {
+  FakeWorker worker(in_pieces(2));
+  const std::vector<Token> tokens = test_prompt(1000, 1'000'000);  // of FakeWorker::Ask::shared
+  const KvSnapshotPtr kv = fake_blocks({RequestId{1}}, tokens, kPieceBlock, sizeof(FakeToken));
+  ASSERT_TRUE(worker.scheduler.adopt_slot(0, {}, {.order = 9, .tokens = tokens, .kv = kv}, worker.clock.now()));
+  worker.add(1, {.prompt = 1040, .max_tokens = 2, .shared = 1000});
+  worker.run_to_end();
+  EXPECT_EQ(worker.cached(1), 1000);
+  EXPECT_GT(worker.model.pieces(), 0u);
+  EXPECT_EQ(kv.use_count(), 2) << "this one, and that of the cache";
+}
+
 TEST_F(SchedulerCopies, OfTheSamePrefixAreStoredOnce) {
   SchedulerConfig config = in_pieces(4);
   config.reuse.slots_ready = 4;

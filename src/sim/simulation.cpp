@@ -191,6 +191,7 @@ void Simulation::complete(SimWorker& worker) {
     if (life != nullptr) life->failed = true;
   }
   worker.scheduler.commit(batch, result);
+  end_leases(worker.batch, worker.result);
   take_events(worker);
   for (const RequestId id : worker.batch_ids) {
     faults_.expect(!failed || lives_.find(id) == nullptr, "one-terminal: a request survived its failed batch");
