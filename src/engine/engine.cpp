@@ -18,7 +18,7 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const ModelShape& s
   out.kv = {shape.slots, shape.cells, shape.cells_per_slot, shape.unified};
   out.rows_max = shape.rows_max;
   out.dense_slots = shape.dense_slots;
-  out.cuts_steps = shape.trims_anywhere;
+  out.cuts_joined = shape.trims_anywhere;
   out.exchanges = shape.cuts_snapshots;
   out.reuse = config.reuse;
   out.reuse.first_slot = static_cast<std::int32_t>(number) * shape.slots;

@@ -279,6 +279,7 @@ DecodeStatus LlamaModel::decode(const Batch& batch) {
     if (!positions_of(first.slot).has_read(batch.unit->begin, first.position)) return DecodeStatus::failed;
     uncut_ = true;
   }
+  cuttable_ = shape_.trims_anywhere || keep_state(batch);
   const bool mutual = batch.unit != nullptr && !batch.unit->causal;
   counts_adapters_ = counts_adapters_ || mutual;  // libllama makes its graphs anew, before it and behind it
   const DecodeStatus status = decode_as(plan(batch), batch);
@@ -351,8 +352,7 @@ int LlamaModel::compute(const llama_batch& arrays, const ThreadPlan& plan, TimeP
 bool LlamaModel::should_end(void* self) {
   auto& model = *static_cast<LlamaModel*>(self);
   model.operations_.fetch_add(1, std::memory_order_relaxed);
-  // A state that was partly advanced could not be brought back, so such models finish what they began.
-  if (!model.shape_.trims_anywhere || model.uncut_) return false;
+  if (!model.cuttable_ || model.uncut_) return false;
   if (!model.abort_.load(std::memory_order_relaxed)) {
     if (model.deadline_ == kNever || model.clock_.now() < model.deadline_) return false;
     model.cut_ = true;

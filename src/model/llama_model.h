@@ -88,7 +88,9 @@ class LlamaModel final : public Model {
   int compute(const llama_batch& arrays, const ThreadPlan& plan, TimePoint start);
   static bool should_end(void* model);
   DecodeStatus finish(int status, const Batch& batch);
+  bool keep_state(const Batch& batch);
   void roll_back(const Batch& batch);
+  bool bring_state_back(SlotId slot);
   KvSnapshotPtr copy_blocks(SlotId slot, TokenCount from, TokenCount to);
   const LlamaKvLayout::Place* place_for(SlotId slot, TokenCount keep, TokenCount from);
   void changes(SlotId slot);
@@ -115,6 +117,7 @@ class LlamaModel final : public Model {
   TimePoint deadline_ = kNever;
   bool cut_ = false;                // it was ended at the deadline
   bool uncut_ = false;              // it is to be computed to its end
+  bool cuttable_ = false;           // where not all are: the slot of its rows can be brought back
   std::atomic<bool> ended_{false};  // … or on request: what libllama says about it is no error
 
   std::optional<LlamaRows> rows_;             // of the running decode; there once it is open
@@ -143,6 +146,7 @@ class LlamaModel final : public Model {
   SlotId filled_;
   LlamaKvLayout::Place filled_place_;
   std::vector<std::byte> piece_;     // on its way from slot to slot
+  std::vector<std::byte> state_;     // of the slot of the running decode, before it; where cuttable_
   std::vector<AdapterUse> applied_;  // the adapters that the context has now
   bool counts_adapters_ = true;      // in the next decode, see LlamaWeights::adapters_lock()
 };

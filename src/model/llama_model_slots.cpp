@@ -23,9 +23,32 @@ void LlamaModel::trim(SlotId slot, TokenCount keep) {
   positions.trim(keep);
 }
 
+// A state that was partly advanced cannot be taken back, so it is copied before a step that may be cut: of one slot,
+// because libllama moves the states of several to be neighbours while it computes. What is not a state is trimmed.
+bool LlamaModel::keep_state(const Batch& batch) {
+  if (batch.cut_by == Batch::kUncut || batch.parts.size() != 1) return false;
+  const Row& first = batch.rows.front();
+  if (first.position == 0) return true;
+  try {
+    state_.resize(llama_state_seq_get_size_ext(context_, first.slot.value, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  auto* bytes = reinterpret_cast<std::uint8_t*>(state_.data());
+  return llama_state_seq_get_data_ext(context_, bytes, state_.size(), first.slot.value,
+                                      LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) == state_.size();
+}
+
+bool LlamaModel::bring_state_back(SlotId slot) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(state_.data());
+  return llama_state_seq_set_data_ext(context_, bytes, state_.size(), slot.value, LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) >
+         0;
+}
+
 // libllama removes only the ubatch that failed; with a stream per slot, earlier ones of the same batch stay.
 void LlamaModel::roll_back(const Batch& batch) {
   const bool inside = goes_on_inside(batch);
+  const llama_memory_t memory = llama_get_memory(context_);
   SlotId before;
   for (const Row& row : batch.rows) {
     if (row.slot == before) continue;
@@ -34,7 +57,9 @@ void LlamaModel::roll_back(const Batch& batch) {
     SlotPositions& positions = positions_of(row.slot);
     const TokenCount position = positions.position(place);
     positions.trim(place);
-    if (llama_memory_seq_rm(llama_get_memory(context_), row.slot.value, position, -1)) continue;
+    const bool has_state = !shape_.trims_anywhere && cuttable_ && position > 0;
+    const bool back = !has_state || bring_state_back(row.slot);
+    if (back && llama_memory_seq_rm(memory, row.slot.value, position, -1)) continue;
     log_warning("a slot lost its state in a failed decode", {{"slot", row.slot.value}});
     empty(row.slot);
   }

@@ -1,7 +1,8 @@
-// Rows that a model whose memory is a state takes back, which rejected draft tokens need. With the random models that
-// `make test-models` makes.
+// Rows that a model whose memory is a state takes back, for rejected draft tokens, and steps that are cut. With the
+// random models that `make test-models` makes.
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -89,6 +90,56 @@ TEST_F(LlamaRollback, CopiesAreOfWhatIsLeft) {
     EXPECT_LT(difference(expected, step(slot, kLength + 1, 60, 0)), kClose) << "slot " << slot;
   }
 }
+
+class LlamaCutStep : public LlamaRollback, public testing::WithParamInterface<std::pair<const char*, TokenCount>> {
+ protected:
+  // A step of one prompt that arrivals may cut.
+  Batch reading(std::int32_t slot, TokenCount position, std::span<const Token> tokens) {
+    Batch batch;
+    batch.kind = Batch::Kind::prefill;
+    batch.cut_by = 0;
+    add_rows(batch, slot, position, tokens);
+    batch.parts.push_back({.slot = SlotId{slot}, .rows = static_cast<std::int32_t>(tokens.size())});
+    return batch;
+  }
+};
+
+TEST_P(LlamaCutStep, LeavesTheStateAsItWas) {
+  load(GetParam().first, GetParam().second);
+  const std::vector<Token> more(prompt_.rbegin(), prompt_.rend());
+  for (const std::int32_t slot : {0, 1, 2}) run(*model_, slot, 0, prompt_);
+  const Batch batch = reading(1, kLength, more);
+  const std::uint64_t before = model_->operations();
+  const std::vector<float> expected = run(*model_, 0, kLength, more);
+  const std::uint64_t all = model_->operations() - before;
+  ASSERT_GT(all, 20u);
+  for (std::uint64_t part = 0; part < 10; ++part) {
+    const std::uint64_t end = model_->operations() + 1 + all * part / 10;
+    std::thread other([&] {
+      while (model_->operations() < end) std::this_thread::yield();
+      model_->request_abort();
+    });
+    const DecodeStatus status = model_->decode(batch);
+    other.join();
+    model_->clear_abort();
+    if (part >= 5 && status == DecodeStatus::ok) break;  // it came too late
+    ASSERT_EQ(status, DecodeStatus::aborted) << part;
+    const KvSnapshotPtr left = model_->snapshot(SlotId{1}, kLength);
+    ASSERT_TRUE(left && model_->restore(SlotId{0}, *left, kLength));
+    EXPECT_EQ(run(*model_, 0, kLength, more), expected) << part;
+  }
+  model_->trim(SlotId{1}, 0);
+  run(*model_, 1, 0, prompt_);
+  model_->request_abort();
+  Batch joined = reading(1, kLength, more);
+  add_rows(joined, 2, kLength, more);
+  joined.parts.push_back({.slot = SlotId{2}, .first_row = kLength, .rows = kLength});
+  EXPECT_EQ(model_->decode(joined), DecodeStatus::ok) << "one of several prompts is computed to its end";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, LlamaCutStep,
+                         testing::Values(std::pair{"random-hybrid", 0}, std::pair{"random-hybrid", kRollback},
+                                         std::pair{"random-recurrent", 0}));
 
 TEST_F(LlamaRollback, IsNothingWhereTheModelOrItsCallerDoesNotHaveIt) {
   load("random-recurrent", kRollback);

@@ -29,7 +29,8 @@ struct ModelShape {
   bool unified = false;           // one pool of cells, instead of one stream per slot
   bool dense_slots = false;       // a batch is computed in one pass only when its slots are adjacent
   // False for recurrent and hybrid models, whose memory is a state: trim() then takes 0, the whole length, or what
-  // `rollback` allows, and a decode that fails empties the slots of its batch.
+  // `rollback` allows. Only a batch of one slot that says what may cut it (Batch::cut_by) is cut, and any other that
+  // fails empties its slots.
   bool trims_anywhere = true;
   // For those: as many of the rows that the last decode computed in a slot can be taken back, once.
   TokenCount rollback = 0;

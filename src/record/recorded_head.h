@@ -26,8 +26,9 @@ std::optional<std::string> unusable(const RecordedHead& head);
 
 template <class Io, class Config>
 void pass_config(Io& io, Config& config) {
-  auto& [kv, rows_max, dense_slots, cuts_steps, exchanges, encodes, reuse, speculation, targets, policy, tap] = config;
-  io(kv.slots, kv.cells, kv.cells_per_slot, kv.unified, rows_max, dense_slots, cuts_steps, exchanges,
+  auto& [kv, rows_max, dense_slots, cuts_steps, cuts_joined, exchanges, encodes, reuse, speculation, targets, policy,
+         tap] = config;
+  io(kv.slots, kv.cells, kv.cells_per_slot, kv.unified, rows_max, dense_slots, cuts_steps, cuts_joined, exchanges,
      encodes);
   auto& cache = reuse.cache;
   io(cache.bytes, cache.entries, cache.cut_anywhere, cache.hand_over, reuse.shared_by_tenants);

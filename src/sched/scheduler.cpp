@@ -28,7 +28,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
       reuse_(tapped(config.reuse, config.tap)),
       step_time_(config.targets.rules.slowdown),
       speculation_(tapped(config.speculation, config.tap)),
-      plan_({config.targets, config.rows_max, config.kv, config.dense_slots, config.cuts_steps}),
+      plan_({config.targets, config.rows_max, config.kv, config.dense_slots, config.cuts_steps, config.cuts_joined}),
       adapter_turns_(config_.targets),
       projection_(config.targets, config.kv) {
   CHECK(config_.rows_max > 0);

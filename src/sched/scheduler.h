@@ -49,6 +49,7 @@ struct SchedulerConfig {
   TokenCount rows_max = 0;   // rows of one batch
   bool dense_slots = false;  // rows of adjacent slots are computed in one pass: keep them adjacent
   bool cuts_steps = true;    // a running step can be aborted, with the slots as they were before
+  bool cuts_joined = true;   // … also one that reads several prompts
   bool exchanges = false;    // two sequences may change places
   bool encodes = false;      // units of prompts are encoded apart from steps: see take_encoding_orders()
   ReuseConfig reuse;

@@ -125,6 +125,27 @@ TEST(SchedulerRows, WithNoStreamAPromptIsReadInWholeMicroBatchesThatAnArrivalCut
   worker.run_to_end();
 }
 
+// A model whose memory is a state: that of one sequence is copied before the step, so that it can be brought back.
+TEST(SchedulerRows, WhereOnlyAStepOfOnePromptIsCutSeveralAreReadInShortOnes) {
+  SchedulerConfig config = streams(3, 2048, 3000);
+  config.dense_slots = config.cuts_joined = false;
+  FakeWorker worker(config);
+  worker.row_cost = milliseconds(4);
+  worker.add(1, {.prompt = 64, .max_tokens = 5});
+  worker.run_to_end();
+  worker.add(2, {.prompt = 2500, .max_tokens = 1});
+  ASSERT_TRUE(worker.step());
+  EXPECT_EQ(worker.parts, (Parts{{2, 512}}));
+  EXPECT_EQ(worker.batch.cut_by, static_cast<int>(kStandard));
+  worker.add(3, {.prompt = 2500, .max_tokens = 1});
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(worker.step());
+    EXPECT_EQ(worker.batch.cut_by, Batch::kUncut);
+    EXPECT_LE(worker.result.compute, milliseconds(250) * 9 / 8) << "an arrival waits for its end";
+  }
+  worker.run_to_end();
+}
+
 TEST(SchedulerRows, AStepWhoseClientHasLeftWasCutByNoArrival) {
   FakeWorker worker(streams(3, 2048, 3000));
   worker.row_cost = microseconds(400);

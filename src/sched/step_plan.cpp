@@ -260,7 +260,7 @@ void StepPlan::plan_prefill(const StepTime& times, TimePoint now, Batch& batch) 
   Duration time = fixed_ ? kUnlimited : prefill_time(times, now);
   bool may_be_cut = false;
   if (time == kUnlimited) {
-    may_be_cut = cuts_steps_ && !cut_before_;
+    may_be_cut = cuts_steps_ && !cut_before_ && (cuts_joined_ || prefilling_.size() == 1);
     if (!may_be_cut && !fixed_) time = std::max(kUncutStep, 2 * kPasses * times.pass());
   }
   chunks_.assign(1, {&first, chunk_of(first, times, time)});

@@ -55,6 +55,7 @@ class StepPlan {
     KvLedger::Layout kv;
     bool dense_slots = false;
     bool cuts_steps = true;
+    bool cuts_joined = true;
   };
 
   explicit StepPlan(const Config& config)
@@ -62,7 +63,8 @@ class StepPlan {
         rows_max_(config.rows_max),
         kv_(config.kv),
         dense_slots_(config.dense_slots),
-        cuts_steps_(config.cuts_steps) {}
+        cuts_steps_(config.cuts_steps),
+        cuts_joined_(config.cuts_joined) {}
 
   // Fills kind, rows, parts and predicted time of `batch`; nothing when no sequence runs. Only sequences with the
   // adapters of `batch` get rows; the streams of others only limit how long the step may be. Rows for draft tokens need
@@ -134,6 +136,7 @@ class StepPlan {
   const KvLedger::Layout kv_;
   const bool dense_slots_;
   const bool cuts_steps_;
+  const bool cuts_joined_;
 
   // Sets of adapters whose latest step read prompts: where sets take turns, each goes on with its own streams.
   std::vector<std::uint64_t> prefilled_last_;

@@ -93,7 +93,7 @@ void draw_features(Random& dice, DrawnTrial& trial) {
   // A model whose memory is a state: it is neither cut nor trimmed.
   const bool state = dice.chance(0.15);
   scheduler.reuse.cache.cut_anywhere = scheduler.exchanges = !state;
-  if (state) scheduler.cuts_steps = false;
+  if (state) scheduler.cuts_joined = false;
   if (state && dice.chance(0.7)) run.checkpoint_every = 512;
   scheduler.reuse.kv_block = state ? 0 : pick<TokenCount, 3>(dice, {0, 32, 256});
   scheduler.reuse.kv_token_bytes = kTokenBytes;
