@@ -75,6 +75,15 @@ const tokensOf = async (server, messages, fields = {}) => {
 // What lies between two requests.
 const ways = {
   'in memory': { flags: () => [], between: (server) => server },
+  // Others take the memory, so that all but the newest has to come from files.
+  'from disk': {
+    flags: (dir) => ['--cache-disk', path.join(dir, 'cache'), '--cache-ram', '16'],
+    async between(server) {
+      await server.until((metrics) => metrics.value('chasqui_disk_queue') === 0, 'all is written');
+      for (const seed of [41, 42, 43, 44, 45, 46]) await answer(server, [{ role: 'user', content: words(1500, seed) }], { max_tokens: 1 });
+      return server;
+    },
+  },
   'after restarts': {
     flags: (dir) => ['--cache-disk', path.join(dir, 'cache')],
     async between(server, restart) {

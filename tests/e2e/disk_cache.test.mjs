@@ -6,7 +6,7 @@ import path from 'node:path';
 import * as test from 'node:test';
 
 import { answer } from './client.mjs';
-import { demo, run, start } from './server.mjs';
+import { demo, run, start, testModel } from './server.mjs';
 
 const { describe, it } = test;
 
@@ -45,6 +45,55 @@ async function kill(server) {
   await server.ended;
 }
 
+// What a file has of a model whose memory cannot be cut is the state at a checkpoint.
+const models = {
+  'the demo model': demo,
+  'a sliding window': ['-m', testModel('swa'), '-np', '2', '-c', '4096'],
+  'a hybrid model': ['-m', testModel('hybrid'), '-np', '2', '-c', '4096'],
+  'a recurrent model': ['-m', testModel('recurrent'), '-np', '2', '-c', '4096'],
+};
+
+for (const [name, model] of Object.entries(models)) {
+  describe(`the folder of ${name}`, async () => {
+    it('has after kill -9 what there was time to write', async (t) => {
+      const dir = await folder(t);
+      const first = await start(t, [...model, '--cache-disk', dir]);
+      const before = await ask(first);
+      await first.until(written, 'an idle server writes');
+      await kill(first);
+      const second = await start(t, [...model, '--cache-disk', dir]);
+      const after = await ask(second);
+      assert.ok(after.cached > 200);
+      assert.equal(after.text, before.text);
+    });
+
+    it('may have damaged, short and replaced files: what they had is computed again', async (t) => {
+      const dir = await folder(t);
+      let server = await start(t, [...model, '--cache-disk', dir]);
+      const { text } = await ask(server);
+      await server.stop();
+      const good = await Promise.all((await snapshots(dir)).map(async (file) => [file, await fs.readFile(file)]));
+      const damages = {
+        'a changed byte of KV': (bytes) => flipped(bytes, bytes.length - 1),
+        'a changed token': (bytes) => flipped(bytes, 110),
+        'half of it': (bytes) => bytes.subarray(0, bytes.length / 2),
+        nothing: () => Buffer.alloc(0),
+        'something else': (bytes) => Buffer.alloc(bytes.length, 'x'),
+      };
+      for (const [what, damage] of Object.entries(damages)) {
+        for (const file of await snapshots(dir)) await fs.rm(file);
+        for (const [file, bytes] of good) await fs.writeFile(file, damage(bytes), { mode: 0o600 });
+        server = await start(t, [...model, '--cache-disk', dir]);
+        const answer = await ask(server);
+        assert.equal(answer.cached, 0, what);
+        assert.equal(answer.text, text, what);
+        await server.says(/snapshot file is (damaged and removed|refused)/, what);
+        await server.stop();
+      }
+    });
+  });
+}
+
 describe('a server with a folder for its cache', async () => {
   it('knows a prompt again after a restart, and says the same', async (t) => {
     const dir = await folder(t);
@@ -60,44 +109,6 @@ describe('a server with a folder for its cache', async () => {
     assert.equal(metrics.value('chasqui_disk_read_seconds_count'), 1);
     const props = await (await second.fetch('/props')).json();
     assert.equal(props.limits.disk_cache_bytes, 16384 * 1024 * 1024);
-  });
-
-  it('knows after kill -9 what it had time to write', async (t) => {
-    const dir = await folder(t);
-    const first = await start(t, [...demo, '--cache-disk', dir]);
-    const before = await ask(first);
-    await first.until(written, 'an idle server writes');
-    await kill(first);
-    const second = await start(t, [...demo, '--cache-disk', dir]);
-    const after = await ask(second);
-    assert.ok(after.cached > 200);
-    assert.equal(after.text, before.text);
-  });
-
-  it('computes again what was damaged, cut short or replaced, and goes on', async (t) => {
-    const dir = await folder(t);
-    let server = await start(t, [...demo, '--cache-disk', dir]);
-    const { text } = await ask(server);
-    await server.stop();
-    const [file] = await snapshots(dir);
-    const good = await fs.readFile(file);
-    const damages = {
-      'a changed byte of KV': flipped(good, good.length - 1),
-      'a changed token': flipped(good, 110),
-      'half of it': good.subarray(0, good.length / 2),
-      nothing: Buffer.alloc(0),
-      'something else': Buffer.alloc(good.length, 'x'),
-    };
-    for (const [what, damaged] of Object.entries(damages)) {
-      for (const other of await snapshots(dir)) await fs.rm(other);
-      await fs.writeFile(file, damaged, { mode: 0o600 });
-      server = await start(t, [...demo, '--cache-disk', dir]);
-      const answer = await ask(server);
-      assert.equal(answer.cached, 0, what);
-      assert.equal(answer.text, text, what);
-      await server.says(/snapshot file is (damaged and removed|refused)/, what);
-      await server.stop();
-    }
   });
 
   it('does not use what another configuration has written', async (t) => {
