@@ -47,8 +47,13 @@ class LlamaRollback : public testing::Test {
   std::vector<Token> prompt_;
 };
 
-TEST_F(LlamaRollback, AnAnswerGoesOnAsIfItHadNotBeenDrafted) {
-  load("random-hybrid", kRollback);
+// Of each kind of layer that keeps a state.
+class LlamaRollbackOf : public LlamaRollback, public testing::WithParamInterface<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, LlamaRollbackOf, testing::Values("random-hybrid", "random-qwen35"));
+
+TEST_P(LlamaRollbackOf, AnAnswerGoesOnAsIfItHadNotBeenDrafted) {
+  load(GetParam(), kRollback);
   EXPECT_EQ(model_->shape().rollback, kRollback);
   EXPECT_FALSE(model_->shape().trims_anywhere);
   for (const std::int32_t slot : {0, 1}) run(*model_, slot, 0, prompt_);
@@ -62,8 +67,8 @@ TEST_F(LlamaRollback, AnAnswerGoesOnAsIfItHadNotBeenDrafted) {
 }
 
 // Those that were right stay: the state is the one behind them.
-TEST_F(LlamaRollback, SomeOfTheRowsStay) {
-  load("random-hybrid", kRollback);
+TEST_P(LlamaRollbackOf, SomeOfTheRowsStay) {
+  load(GetParam(), kRollback);
   for (const std::int32_t slot : {0, 1}) run(*model_, slot, 0, prompt_);
   const std::vector<Token> said = {5, 6, 7, 8};
   run(*model_, 0, kLength, std::span(said).first(3));
@@ -75,8 +80,8 @@ TEST_F(LlamaRollback, SomeOfTheRowsStay) {
 }
 
 // What is copied out, moved or restored after rows were taken back is what is left.
-TEST_F(LlamaRollback, CopiesAreOfWhatIsLeft) {
-  load("random-hybrid", kRollback);
+TEST_P(LlamaRollbackOf, CopiesAreOfWhatIsLeft) {
+  load(GetParam(), kRollback);
   run(*model_, 0, 0, prompt_);
   step(0, kLength, 50, 2);
   const KvSnapshotPtr snapshot = model_->snapshot(SlotId{0}, kLength + 1);

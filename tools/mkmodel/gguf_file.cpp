@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -59,6 +60,33 @@ llama_ftype file_type(ggml_type weights) {
   }
 }
 
+using Number = std::function<void(const std::string& key, std::int64_t value)>;
+
+// Of the rotated pairs of a head, those that turn with each dimension: a quarter, three eighths, three eighths.
+void set_sections(gguf_context* gguf, const Shape& s) {
+  const auto eighth = static_cast<std::int32_t>(s.width / s.heads / 2 / 8);
+  const std::int32_t sections[4] = {2 * eighth, 3 * eighth, 3 * eighth, 0};
+  gguf_set_arr_data(gguf, (s.architecture + ".rope.dimension_sections").c_str(), GGUF_TYPE_INT32, sections, 4);
+}
+
+void set_delta_keys(const Shape& s, const Number& number) {
+  number("full_attention_interval", s.attends);
+  number("ssm.conv_kernel", kDeltaConvolution);
+  number("ssm.state_size", s.state);
+  number("ssm.time_step_rank", delta_values(s));
+  number("ssm.group_count", delta_values(s) / kValuesOfKey);
+  number("ssm.inner_size", delta_values(s) * s.state);
+}
+
+void set_expert_keys(const Shape& s, const Number& number) {
+  number("expert_count", kExperts);
+  number("expert_used_count", 2);
+  number("expert_feed_forward_length", s.feed_forward);
+  if (s.architecture == "qwen35moe") return number("expert_shared_feed_forward_length", s.feed_forward);
+  number("leading_dense_block_count", s.layers - s.mtp_layers);
+  number("expert_shared_count", 1);
+}
+
 void set_keys(gguf_context* gguf, const Shape& s) {
   const auto number = [&](const std::string& key, std::int64_t value) {
     gguf_set_val_u32(gguf, (s.architecture + "." + key).c_str(), static_cast<std::uint32_t>(value));
@@ -101,25 +129,16 @@ void set_keys(gguf_context* gguf, const Shape& s) {
   number("attention.value_length", s.width / s.heads);
   number("rope.dimension_count", s.width / s.heads);
   real("rope.freq_base", s.architecture.starts_with("qwen") ? 1e6f : 1e4f);
-  if (s.architecture == "qwen2vl") {
-    // Of the rotated pairs of a head, those that turn with each dimension: a quarter, three eighths, three eighths.
-    const auto eighth = static_cast<std::int32_t>(s.width / s.heads / 2 / 8);
-    const std::int32_t sections[4] = {2 * eighth, 3 * eighth, 3 * eighth, 0};
-    gguf_set_arr_data(gguf, "qwen2vl.rope.dimension_sections", GGUF_TYPE_INT32, sections, 4);
-  }
+  const bool delta_net = s.architecture.starts_with("qwen35");
+  if (s.architecture == "qwen2vl" || delta_net) set_sections(gguf, s);
+  if (delta_net) set_delta_keys(s, number);
   if (s.heads_for > 0) {
     const std::uint32_t layers[kLayersRead] = {1, 3, 5};
     gguf_set_arr_data(gguf, "eagle3.target_layers", GGUF_TYPE_UINT32, layers, kLayersRead);
     number("target_hidden_size", s.heads_for);
   }
-  if (s.mtp_layers > 0) {
-    number("nextn_predict_layers", s.mtp_layers);
-    number("leading_dense_block_count", s.layers - s.mtp_layers);
-    number("expert_count", kExperts);
-    number("expert_used_count", 2);
-    number("expert_shared_count", 1);
-    number("expert_feed_forward_length", s.feed_forward);
-  }
+  if (s.mtp_layers > 0) number("nextn_predict_layers", s.mtp_layers);
+  if (s.architecture.ends_with("moe")) set_expert_keys(s, number);
   if (s.window > 0) number("attention.sliding_window", s.window);
   if (s.ranks) {
     constexpr std::uint32_t kRank = 4;  // LLAMA_POOLING_TYPE_RANK

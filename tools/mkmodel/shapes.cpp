@@ -242,6 +242,52 @@ Shape multi_token() {
           .small = true};
 }
 
+Shape delta_net() {
+  return {.name = "random-qwen35",
+          .about = "Qwen 3.5: one layer that attends after three with a gated delta net, and a layer that drafts (MTP)",
+          .architecture = "qwen35",
+          .vocabulary = "llama-spm",
+          .tokens = 32000,
+          .width = 256,
+          .layers = 5,
+          .heads = 4,
+          .kv_heads = 2,
+          .feed_forward = 768,
+          .attends = 4,
+          .state = 32,
+          .context = 8192,
+          .mtp_layers = 1,
+          .small = true};
+}
+
+Shape expert_delta_net() {
+  Shape shape = delta_net();
+  shape.name = "random-qwen35moe";
+  shape.about = "Qwen 3.5 with experts, and a layer that drafts (MTP)";
+  shape.architecture = "qwen35moe";
+  shape.width = 128;
+  shape.heads = 2;
+  shape.kv_heads = 1;
+  shape.feed_forward = 256;
+  shape.tied = true;
+  return shape;
+}
+
+Shape medium_delta_net() {
+  Shape shape = delta_net();
+  shape.name = "random-qwen35-0.8b-q4_0";
+  shape.about = "Qwen 3.5 0.8B with a smaller vocabulary";
+  shape.width = 1024;
+  shape.layers = 25;
+  shape.heads = 8;
+  shape.feed_forward = 3584;
+  shape.state = 128;
+  shape.weights = GGML_TYPE_Q4_0;
+  shape.embeddings = GGML_TYPE_Q8_0;
+  shape.small = false;
+  return shape;
+}
+
 }  // namespace
 
 const std::vector<Shape>& shapes() {
@@ -261,7 +307,10 @@ const std::vector<Shape>& shapes() {
                                       several_dimensions(),
                                       ranking(),
                                       eagle3(),
-                                      multi_token()};
+                                      multi_token(),
+                                      delta_net(),
+                                      expert_delta_net(),
+                                      medium_delta_net()};
   return all;
 }
 

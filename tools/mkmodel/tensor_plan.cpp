@@ -75,21 +75,31 @@ void plan_attention_layer(Plan& plan, const Shape& s, const std::string& layer) 
   plan_feed_forward(plan, s, layer);
 }
 
-// The first layers are dense, the one that drafts has experts and one that is always asked.
+// … with one that is always asked.
+void plan_experts(Plan& plan, const Shape& s, const std::string& layer) {
+  plan_feed_forward(plan, s, layer, "_shexp");
+  plan.matrix(layer + "ffn_gate_inp.weight", s.width, kExperts, kF32);
+  plan.experts(layer + "ffn_gate_exps.weight", s.width, s.feed_forward, s.weights);
+  plan.experts(layer + "ffn_up_exps.weight", s.width, s.feed_forward, s.weights);
+  plan.experts(layer + "ffn_down_exps.weight", s.feed_forward, s.width, s.weights);
+}
+
+// Reads the model's states next to the tokens that they are of.
+void plan_nextn(Plan& plan, const Shape& s, const std::string& layer) {
+  plan.matrix(layer + "nextn.eh_proj.weight", 2 * s.width, s.width, s.weights);
+  plan.vector(layer + "nextn.enorm.weight", s.width, 1);
+  plan.vector(layer + "nextn.hnorm.weight", s.width, 1);
+}
+
+// The first layers are dense, the one that drafts has experts.
 void plan_glm_layer(Plan& plan, const Shape& s, const std::string& layer, bool draft_tokens) {
   plan.vector(layer + "attn_norm.weight", s.width, 1);
   plan_attention(plan, s, layer, s.width);
   plan.vector(layer + "post_attention_norm.weight", s.width, 1);
-  plan_feed_forward(plan, s, layer, draft_tokens ? "_shexp" : "");
-  if (!draft_tokens) return;
-  plan.matrix(layer + "ffn_gate_inp.weight", s.width, kExperts, kF32);
+  if (!draft_tokens) return plan_feed_forward(plan, s, layer);
+  plan_experts(plan, s, layer);
   plan.vector(layer + "exp_probs_b.bias", kExperts, 0);
-  plan.experts(layer + "ffn_gate_exps.weight", s.width, s.feed_forward, s.weights);
-  plan.experts(layer + "ffn_up_exps.weight", s.width, s.feed_forward, s.weights);
-  plan.experts(layer + "ffn_down_exps.weight", s.feed_forward, s.width, s.weights);
-  plan.matrix(layer + "nextn.eh_proj.weight", 2 * s.width, s.width, s.weights);
-  plan.vector(layer + "nextn.enorm.weight", s.width, 1);
-  plan.vector(layer + "nextn.hnorm.weight", s.width, 1);
+  plan_nextn(plan, s, layer);
 }
 
 // Attends to what a token means and to the model's states before it, side by side.
@@ -120,6 +130,46 @@ void plan_hybrid_layer(Plan& plan, const Shape& s, const std::string& layer, boo
   }
   plan.vector(layer + "ffn_norm.weight", s.width, 1);
   plan_feed_forward(plan, s, layer);
+}
+
+// A gated delta net; in every few layers, and in the ones that draft, attention with a gate.
+void plan_delta_layer(Plan& plan, const Shape& s, const std::string& layer, std::int64_t number) {
+  const std::int64_t head = s.width / s.heads;
+  const bool drafts = number + s.mtp_layers >= s.layers;
+  plan.vector(layer + "attn_norm.weight", s.width, 1);
+  if (drafts || (number + 1) % s.attends == 0) {
+    plan.matrix(layer + "attn_q.weight", s.width, 2 * s.width, s.weights);
+    plan.matrix(layer + "attn_k.weight", s.width, head * s.kv_heads, s.weights);
+    plan.matrix(layer + "attn_v.weight", s.width, head * s.kv_heads, s.weights);
+    plan.vector(layer + "attn_q_norm.weight", head, 1);
+    plan.vector(layer + "attn_k_norm.weight", head, 1);
+    plan.matrix(layer + "attn_output.weight", s.width, s.width, s.weights);
+  } else {
+    const std::int64_t values = delta_values(s);
+    const std::int64_t inner = values * s.state;
+    const std::int64_t mixed = inner + 2 * inner / kValuesOfKey;
+    plan.matrix(layer + "attn_qkv.weight", s.width, mixed, s.weights);
+    plan.matrix(layer + "attn_gate.weight", s.width, inner, s.weights);
+    plan.matrix(layer + "ssm_conv1d.weight", kDeltaConvolution, mixed, kF32);
+    plan.vector(layer + "ssm_dt.bias", values, -4.6f);
+    plan.tensors.push_back({layer + "ssm_a", {values}, kF32, Fill::state_decay, 0});
+    plan.matrix(layer + "ssm_beta.weight", s.width, values, s.weights);
+    plan.matrix(layer + "ssm_alpha.weight", s.width, values, s.weights);
+    plan.vector(layer + "ssm_norm.weight", s.state, 1);
+    plan.matrix(layer + "ssm_out.weight", inner, s.width, s.weights);
+  }
+  plan.vector(layer + "post_attention_norm.weight", s.width, 1);
+  if (s.architecture == "qwen35moe") {
+    plan_experts(plan, s, layer);
+    plan.tensors.push_back({layer + "ffn_gate_inp_shexp.weight",
+                            {s.width},
+                            kF32,
+                            Fill::random,
+                            1 / std::sqrt(static_cast<float>(s.width))});
+  } else {
+    plan_feed_forward(plan, s, layer);
+  }
+  if (drafts) plan_nextn(plan, s, layer);
 }
 
 // Initial values as Mamba's authors choose them: states that decay at 1 … 16 times a step of about 0.01.
@@ -154,6 +204,8 @@ std::vector<TensorPlan> plan_tensors(const Shape& shape) {
       plan_state_layer(plan, shape, layer);
     } else if (shape.architecture == "lfm2") {
       plan_hybrid_layer(plan, shape, layer, (i + 1) % shape.attends == 0);
+    } else if (shape.architecture.starts_with("qwen35")) {
+      plan_delta_layer(plan, shape, layer, i);
     } else if (shape.architecture == "eagle3") {
       plan_eagle3_layer(plan, shape, layer);
     } else if (shape.architecture == "glm4moe") {
