@@ -102,7 +102,16 @@ void read_attention(const Keys& keys, const std::string& arch, GgufSummary& out)
   // Not said: as many as there are heads.
   const std::string kv = attention + "head_count_kv";
   const bool said = keys.number(kv) || keys.length(kv) > 0;
-  const auto kv_heads = keys.per_layer(said ? kv : attention + "head_count", out.layers, 0);
+  auto kv_heads = keys.per_layer(said ? kv : attention + "head_count", out.layers, 0);
+  // Or it is said of every how many layers, but for those that draft.
+  if (const std::int64_t interval = keys.size(arch + ".full_attention_interval"); interval > 0) {
+    const std::int64_t drafting = keys.size(arch + ".nextn_predict_layers");
+    for (std::int64_t i = 0; i < out.layers - drafting; ++i) {
+      if ((i + 1) % interval != 0) kv_heads[static_cast<std::size_t>(i)] = 0;
+    }
+  }
+  const auto without = std::ranges::count(kv_heads, 0);
+  out.state_layers = without > 0 ? without : out.layers;
   for (const std::int64_t n : kv_heads) {
     out.key_values_per_cell +=
         static_cast<std::uint64_t>(std::min<std::int64_t>(n, 1 << 16) * std::min<std::int64_t>(key_size, 1 << 20));
@@ -138,7 +147,7 @@ void read_states(const Keys& keys, const std::string& arch, GgufSummary& out) {
     floats = std::min<std::uint64_t>(bounded(arch + ".shortconv.l_cache"), 64) *
              static_cast<std::uint64_t>(std::min<std::int64_t>(out.embedding_length, 1 << 20));
   }
-  out.state_bytes_per_slot = floats * sizeof(float) * static_cast<std::uint64_t>(out.layers);
+  out.state_bytes_per_slot = floats * sizeof(float) * static_cast<std::uint64_t>(out.state_layers);
 }
 
 Result<void> read_tensors(const gguf_context* file, GgufSummary& out) {

@@ -38,6 +38,7 @@ struct GgufSummary {
   std::uint64_t value_values_per_cell = 0;
   bool recurrent = false;                  // some layers keep a state instead of positions
   bool hybrid = false;                     // … and others attend
+  std::int64_t state_layers = 0;           // where there are some: all, or those that do not attend
   std::uint64_t state_bytes_per_slot = 0;  // of the recurrent layers, about
 
   std::string vocabulary_type;  // as the file has it: "llama", "gpt2" …

@@ -38,6 +38,25 @@ TEST(GgufSummary, AgreesWithTheLoadedModel) {
   EXPECT_EQ(summary->kind, "model");
 }
 
+// Two of six layers attend, said for each; or one of four and the one that drafts, said once. The others have states.
+TEST(GgufSummary, OnlyLayersThatAttendHavePositions) {
+  const auto of = [](const std::string& name) {
+    const auto summary = summarize_gguf(std::string(CHASQUI_BINARY_DIR) + "/models/" + name + ".gguf");
+    CHECK(summary, name + " (make test-models)");
+    return *summary;
+  };
+  const GgufSummary convolutions = of("random-hybrid");
+  EXPECT_EQ(convolutions.key_values_per_cell, 2u * 2 * 64);
+  EXPECT_EQ(convolutions.state_bytes_per_slot, 4u * 3 * 256 * sizeof(float));
+  const GgufSummary delta_net = of("random-qwen35");
+  EXPECT_TRUE(delta_net.hybrid);
+  EXPECT_EQ(delta_net.key_values_per_cell, 2u * 2 * 64);
+  EXPECT_EQ(delta_net.state_bytes_per_slot, 3u * (3 * (512 + 2 * 256) + 32 * 512) * sizeof(float));
+  const auto loaded = LlamaWeights::from_file(std::string(CHASQUI_BINARY_DIR) + "/models/random-qwen35.gguf");
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ((*loaded)->info().kv_bytes_per_cell, 2u * 2 * 2 * 2 * 64);
+}
+
 TEST(GgufSummary, BytesInMemorySayTheSame) {
   const auto summary = summarize_gguf(demo_bytes());
   ASSERT_TRUE(summary.has_value()) << summary.error().message;

@@ -304,6 +304,8 @@ Result<WeightsPtr> LlamaWeights::adopt(llama_model* model, std::string path, std
   if (options.after) options.after();
   ModelInfo info = describe({model, options.llama}, std::move(path), name);
   info.state_bytes_per_slot = file.state_bytes_per_slot;
+  // libllama tells of the first layer alone, which is seldom one of the few that attend.
+  if (file.hybrid) info.kv_bytes_per_cell = 2 * (file.key_values_per_cell + file.value_values_per_cell);
   std::shared_ptr<LlamaWeights> weights(new LlamaWeights(model, std::move(info), options.llama));
   const bool heads = options.heads && weights->info().architecture == "eagle3";  // they encode the model's states
   if (!heads && (weights->info().encoder || !llama_model_has_decoder(model))) {

@@ -28,6 +28,7 @@ const models = {
   'sliding window': { file: 'swa', cuts: false, close: 0.02 },
   'recurrent': { file: 'recurrent', cuts: false, close: 0.02 },
   'hybrid': { file: 'hybrid', cuts: false, close: 0.02 },
+  'delta net': { file: 'qwen35', cuts: false, close: 0.02 },
 };
 
 const stories = 2;

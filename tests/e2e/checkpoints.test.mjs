@@ -96,7 +96,7 @@ const ways = {
 // By default not each template in each way.
 const everything = process.env.CHASQUI_ALL_WAYS !== undefined;
 
-for (const model of ['24m-f16', 'swa', 'hybrid', 'recurrent']) {
+for (const model of ['24m-f16', 'swa', 'hybrid', 'qwen35', 'recurrent']) {
   for (const name of Object.keys(templates)) {
     for (const [what, way] of Object.entries(ways)) {
       if (!everything && name !== 'thinking' && what !== 'in memory') continue;
