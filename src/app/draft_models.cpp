@@ -60,9 +60,10 @@ Result<void> find_drafter(SpeculationOptions& options) {
 
 Result<HeadsConfig> choose_heads(const ServeConfig& config, const LoadedModel& model) {
   HeadsConfig heads;
-  if (!config.speculation.heads() || !model.info.trims_anywhere()) return heads;
+  const bool own = config.speculation.source == DraftSource::mtp;
+  if (!config.speculation.heads() || (!own && !model.info.trims_anywhere())) return heads;
   heads.draft_tokens = config.speculation.draft_tokens_max();
-  if (config.speculation.source == DraftSource::mtp) {
+  if (own) {
     if (!has_usable_heads(model.info)) {
       return invalid_field("--spec-type", "--spec-type mtp: the model has no such heads that libllama can use");
     }
@@ -81,13 +82,16 @@ Result<HeadsConfig> choose_heads(const ServeConfig& config, const LoadedModel& m
   return heads;
 }
 
-// Heads keep positions of their own, which libllama does not take back with a state.
 TokenCount wanted_rollback(const SpeculationOptions& options, bool trims_anywhere) {
-  return trims_anywhere || options.heads() ? 0 : options.draft_tokens_max();
+  return trims_anywhere || options.source == DraftSource::eagle3 ? 0 : options.draft_tokens_max();
 }
 
 void warn_of_no_rollback(const SpeculationOptions& options, const ModelShape& shape) {
   if (options.draft_tokens_max() == 0 || shape.trims_anywhere || shape.rollback > 0) return;
+  if (options.source == DraftSource::eagle3) {
+    log_warning("speculative decoding is off: EAGLE-3 heads are not used for models whose memory is partly a state");
+    return;
+  }
   log_warning("speculative decoding is off: the memory of this model cannot take back rejected draft tokens");
 }
 

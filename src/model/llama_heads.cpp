@@ -22,6 +22,9 @@ constexpr const char* kArchitecture = "eagle3";
 constexpr std::size_t kLayersRead = 3;
 // Of which libllama 0.5.0 computes the heads, with a KV cache that is nothing else.
 constexpr std::string_view kWithOwnHeads[] = {"cohere2moe", "deepseek2", "glm4moe", "hy_v3", "mimo2", "step35"};
+// … and whose own memory is partly a state that it takes back (not that of qwen3next). It ends the process where these
+// have more than one layer that drafts.
+constexpr std::string_view kWithOneHead[] = {"qwen35", "qwen35moe"};
 
 // libllama throws where it has no memory for what it computes in: the answers go on without draft tokens then.
 template <class Computing>
@@ -67,7 +70,10 @@ Result<void> check_shape(const std::string& path, const ModelInfo& model) {
 }  // namespace
 
 bool has_usable_heads(const ModelInfo& model) {
-  return model.heads > 0 && std::ranges::find(kWithOwnHeads, model.architecture) != std::end(kWithOwnHeads);
+  const auto is_among = [&model](std::span<const std::string_view> names) {
+    return std::ranges::find(names, model.architecture) != names.end();
+  };
+  return model.heads > 0 && (is_among(kWithOwnHeads) || (model.heads == 1 && is_among(kWithOneHead)));
 }
 
 Result<WeightsPtr> load_heads(const std::string& path, WeightsOptions options, const ModelInfo& model) {
@@ -86,14 +92,14 @@ LlamaHeads::LlamaHeads(const LlamaWeights& model, const HeadsConfig& config, con
       model_(model),
       draft_tokens_(config.draft_tokens),
       vocabulary_(shape.vocabulary),
-      unified_(shape.unified),
+      in_any_order_(shape.unified && shape.trims_anywhere),
       slots_(static_cast<std::size_t>(shape.slots)),
       rows_(shape) {}
 
 Result<std::unique_ptr<LlamaHeads>> LlamaHeads::make(llama_context* target, const LlamaWeights& weights,
                                                      llama_context_params params, const ModelShape& shape,
                                                      const HeadsConfig& config) {
-  CHECK(shape.trims_anywhere, "rejected draft tokens have to be taken back");
+  CHECK(shape.trims_anywhere || shape.rollback >= config.draft_tokens, "rejected draft tokens have to be taken back");
   std::unique_ptr<LlamaHeads> heads(new LlamaHeads(weights, config, shape));
   if (auto opened = heads->open(target, params); !opened) return opened.error();
   return heads;
@@ -105,6 +111,7 @@ Result<void> LlamaHeads::open(llama_context* target, llama_context_params params
   };
   params.n_ctx = llama_n_ctx(target);
   params.n_outputs_max = params.n_seq_max;
+  params.n_rs_seq = 0;  // they keep no state
   params.ctx_other = target;
   if (!weights_) params.ctx_type = LLAMA_CONTEXT_TYPE_MTP;
   take_llama_error();
@@ -150,10 +157,10 @@ void LlamaHeads::find_runs(const Batch& batch) {
   }
 }
 
-// With a stream for each slot libllama computes rows of unequal sequences in another order, and hands hidden states out
-// in that order.
+// With a stream for each slot, or with states, libllama computes rows of unequal sequences in another order, and hands
+// hidden states out in that order.
 bool LlamaHeads::in_order() const {
-  return unified_ || std::ranges::all_of(runs_, [this](const Run& run) { return run.rows == runs_.front().rows; });
+  return in_any_order_ || std::ranges::all_of(runs_, [this](const Run& run) { return run.rows == runs_.front().rows; });
 }
 
 // A position of EAGLE-3's memory is made of a hidden state and the token after it. So the newest is open until that

@@ -32,7 +32,7 @@ bool has_usable_heads(const ModelInfo& model);
 
 class LlamaHeads final : public Heads {
  public:
-  // `target` computes `weights`, is made of `params`; both outlive the heads. REQUIRES: its memory trims anywhere
+  // `target` computes `weights`, is made of `params`; both outlive the heads. REQUIRES: it takes draft tokens back
   static Result<std::unique_ptr<LlamaHeads>> make(llama_context* target, const LlamaWeights& weights,
                                                   llama_context_params params, const ModelShape& shape,
                                                   const HeadsConfig& config);
@@ -77,7 +77,7 @@ class LlamaHeads final : public Heads {
   const LlamaWeights& model_;                          // whose weights outlive them
   TokenCount draft_tokens_;  // constant once it is open; a model with a layer for each has no more than layers
   const TokenCount vocabulary_;
-  const bool unified_;
+  const bool in_any_order_;  // rows are computed as the batch has them, however many each slot has
   llama_context* context_ = nullptr;
   common_speculative* driver_ = nullptr;
   std::vector<Slot> slots_;

@@ -174,8 +174,10 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
 
 // Not before the number of threads was found: the batches for that have no draft tokens.
 Result<void> LlamaModel::open_heads(const ModelConfig& config) {
-  if (!config.heads.any()) return {};
-  auto heads = LlamaHeads::make(context_, *weights_, context_params(config), shape_, config.heads);
+  HeadsConfig wanted = config.heads;
+  if (!shape_.trims_anywhere) wanted.draft_tokens = std::min(wanted.draft_tokens, shape_.rollback);
+  if (!wanted.any() || wanted.draft_tokens == 0) return {};
+  auto heads = LlamaHeads::make(context_, *weights_, context_params(config), shape_, wanted);
   if (!heads) return heads.error();
   heads_ = std::move(*heads);
   heads_->use_threads(pool_, threads_);

@@ -131,6 +131,7 @@ describe('heads', async () => {
   const kinds = [
     ['in a file of their own', ['-m', testModel('24m-f16')], ['-md', testModel('eagle3')]],
     ['in the file of the model', ['-m', testModel('mtp')], ['--spec-type', 'draft-mtp']],
+    ['of a model whose memory is partly a state', ['-m', testModel('qwen35')], ['--spec-type', 'mtp']],
   ];
   for (const [where, model, flags] of kinds) {
     it(`${where} change no answer, alone and in company`, async () => {
@@ -152,7 +153,8 @@ describe('heads', async () => {
 
     it(`${where} make several tokens of a step where they count as right`, async () => {
       const server = await start(test, [...model, '-np', '4', '-c', '2048', ...flags, '--spec-synth-rates', '1', '--draft-min', '3']);
-      for (let i = 0; i < 2; ++i) await all(server);
+      await all(server);
+      for (const prompt of prompts) await ask(server, '/completion', body(prompt));
       const metrics = await server.idle();
       const checked = metrics.value('chasqui_spec_draft_tokens_total');
       assert.ok(checked > 0);
@@ -163,6 +165,7 @@ describe('heads', async () => {
   it('must be there and fit', async () => {
     const cases = [
       [[...demo, '--spec-type', 'mtp'], /--spec-type mtp: the model has no such heads/],
+      [['-m', testModel('hybrid'), '--spec-type', 'mtp'], /--spec-type mtp: the model has no such heads/],
       [[...demo, '--spec-type', 'eagle3'], /--spec-type eagle3 needs a file: --model-draft FILE/],
       [[...demo, '-md', testModel('eagle3')], /--model-draft: .* they read states of width 288, the model has /],
       [[...demo, '--spec-type', 'eagle3', '-md', draft], /--model-draft: .* has no EAGLE-3 heads/],
@@ -226,6 +229,8 @@ describe('the source of draft tokens', () => {
     ['ngram', 7, [...demo, '--spec-type', 'ngram']],
     ['draft', 4, [...demo, '--model-draft', draft, '--draft-max', '4']],
     ['heads', 3, ['-m', testModel('mtp'), '-c', '1024', '--spec-type', 'mtp']],
+    ['heads', 2, ['-m', testModel('qwen35moe'), '-c', '1024', '--spec-type', 'mtp', '--draft-max', '2']],
+    ['none', 0, ['-m', testModel('qwen35'), '-c', '1024', '-md', testModel('eagle3')]],
     ['ngram', 5, ['-m', testModel('hybrid'), '-c', '1024', '--spec-type', 'ngram', '--draft-max', '5']],
     ['none', 0, ['-m', testModel('recurrent'), '-c', '1024', '--spec-type', 'ngram']],
   ];
