@@ -138,16 +138,17 @@ TEST(SchedulerSpeculation, HeadsAreAskedWhereAllTheirDraftTokensPay) {
 }
 
 struct HeadedWorker : FakeWorker {
-  explicit HeadedWorker(bool heads) : FakeWorker(config_with(heads)) {
+  explicit HeadedWorker(bool heads, bool alone = false) : FakeWorker(config_with(heads, alone)) {
     step_cost = milliseconds(10);
     row_cost = microseconds(100);
     if (heads) heads_cost = milliseconds(2);
     heads_know = 16;
     learn_cost = milliseconds(3);
   }
-  static SchedulerConfig config_with(bool heads) {
+  static SchedulerConfig config_with(bool heads, bool alone) {
     SchedulerConfig config = dense_streams(2, 64, 1000);
     if (heads) config = speculating(config, 3);
+    config.speculation.alone = alone;
     config.speculation.draft_model = config.speculation.heads = heads;
     return config;
   }
@@ -195,6 +196,25 @@ TEST(SchedulerSpeculation, HeadsBeginAnewWithinAnAnswer) {
   for (int i = 0; i < 500 && headed.step(); ++i) {
   }
   EXPECT_TRUE(headed.finished(1)) << "in fewer steps than tokens";
+}
+
+// Models whose memory is partly a state: nothing is checked in company, and afterwards heads know enough again.
+TEST(SchedulerSpeculation, HeadsDraftWhereOneSequenceDecodes) {
+  HeadedWorker worker(true, true);
+  const auto checked = [&worker] { return worker.scheduler.speculation().stats().checked; };
+  worker.add(1, 40, 900);
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(worker.step());
+  EXPECT_GT(checked(), 30u);
+  worker.add(2, 40, 200);
+  for (int i = 0; !worker.finished(2); ++i) {
+    ASSERT_TRUE(worker.step());
+    if (worker.batch.parts.size() < 2) continue;
+    for (const BatchPart& part : worker.batch.parts) EXPECT_EQ(part.draft_tokens, 0) << i;
+  }
+  const auto in_company = checked();
+  ASSERT_FALSE(worker.finished(1));
+  worker.run_to_end();
+  EXPECT_GT(checked() - in_company, 300u);
 }
 
 // libllama builds its graph anew for each step that has not as many rows as the one before.
