@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cache/holding_log.h"
 
 namespace chasqui {
 
@@ -82,6 +83,7 @@ PrefixCache::Insertion PrefixCache::insert(PrefixKey key, std::span<const Token>
   if (limits_.cut_anywhere) absorb_redundant(tree, id);
   entry.rank.priority = priority_of(entry);
   ranks_.insert(entry.rank);
+  if (limits_.holdings != nullptr) entry.holding = limits_.holdings->hold(key, tokens);
   if (limits_.hand_over) unseen_.insert(id);
   make_room(id);
   return Insertion::stored;
@@ -106,14 +108,27 @@ std::optional<PrefixCache::Kept> PrefixCache::give_up(const KvSnapshot& snapshot
 }
 
 void PrefixCache::announce(PrefixKey key, std::span<const Token> tokens, RequestId request) {
-  CHECK(pending_.emplace(request, key).second, "a request announces twice");
+  CHECK(pending_.emplace(request, Announced{key}).second, "a request announces twice");
   shelves_.try_emplace(key, &memory_).first->second.pending.insert(tokens, EntryId{request.value});
+}
+
+void PrefixCache::computed(RequestId request, TokenCount length) {
+  if (limits_.holdings == nullptr) return;
+  const auto found = pending_.find(request);
+  if (found == pending_.end()) return;
+  auto& [key, holding] = found->second;
+  std::vector<Token> tokens;
+  shelves_.at(key).pending.copy_tokens(EntryId{request.value}, tokens);
+  tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(length)));
+  limits_.holdings->drop(holding);
+  holding = limits_.holdings->hold(key, tokens);
 }
 
 void PrefixCache::withdraw(RequestId request) {
   const auto found = pending_.find(request);
   if (found == pending_.end()) return;
-  const auto shelf = shelves_.find(found->second);
+  if (limits_.holdings != nullptr) limits_.holdings->drop(found->second.holding);
+  const auto shelf = shelves_.find(found->second.key);
   shelf->second.pending.erase(EntryId{request.value});
   drop_if_empty(shelf);
   pending_.erase(found);
@@ -273,6 +288,7 @@ void PrefixCache::remove(EntryId id) {
   drop_if_empty(shelf);
   ranks_.erase(entry.rank);
   unseen_.erase(id);
+  if (limits_.holdings != nullptr) limits_.holdings->drop(entry.holding);
   if (entry.snapshot) blocks_.release(std::move(entry.snapshot));  // else it was handed over
   entries_.erase(found);
 }
@@ -302,8 +318,8 @@ bool PrefixCache::consistent() const {
     for (const KvBlockPtr& block : entry.snapshot->blocks())
       held += counted.insert(block.get()).second ? block->size() : 0;
   }
-  for (const auto& [request, key] : pending_) {
-    const auto shelf = shelves_.find(key);
+  for (const auto& [request, announced] : pending_) {
+    const auto shelf = shelves_.find(announced.key);
     if (shelf == shelves_.end() || !shelf->second.pending.contains(EntryId{request.value})) return false;
   }
   for (const EntryId id : unseen_) {

@@ -36,30 +36,14 @@
 #include "base/clock.h"
 #include "cache/block_ledger.h"
 #include "cache/counted_memory.h"
+#include "cache/prefix_key.h"
 #include "cache/radix_tree.h"
 #include "core/kv_snapshot.h"
 #include "core/types.h"
 
 namespace chasqui {
 
-// Entries of different keys never serve each other.
-struct PrefixKey {
-  std::uint32_t tenant = 0;    // salt: tenants that may share have the same one
-  std::uint64_t adapters = 0;  // AdapterSet::id; 0: the model alone
-  auto operator<=>(const PrefixKey&) const = default;
-};
-
-}  // namespace chasqui
-
-template <>
-struct std::hash<chasqui::PrefixKey> {
-  std::size_t operator()(chasqui::PrefixKey key) const noexcept {
-    return static_cast<std::size_t>((std::uint64_t{key.tenant} ^ key.adapters * 0xD6E8FEB86659FD93ull) *
-                                    0x9E3779B97F4A7C15ull);
-  }
-};
-
-namespace chasqui {
+class HoldingLog;
 
 class PrefixCache {
  public:
@@ -68,6 +52,7 @@ class PrefixCache {
     std::size_t entries = 65'536;  // bounds the index
     bool cut_anywhere = true;      // false: a snapshot is good for exactly its tokens and what follows them
     bool hand_over = false;        // what has to make room is kept for take_evicted()
+    HoldingLog* holdings = nullptr;  // is told what prompts can begin with; outlives the cache; null: nothing is
   };
 
   struct Match {
@@ -151,6 +136,8 @@ class PrefixCache {
   // A running sequence is computing these tokens; until withdraw(), whatever becomes of it.
   // REQUIRES: there are some, and the request has announced nothing else
   void announce(PrefixKey key, std::span<const Token> tokens, RequestId request);
+  // It has computed so many of them, and others can wait for a copy. Does nothing when it has announced nothing.
+  void computed(RequestId request, TokenCount length);
   // Does nothing when the request has announced nothing.
   void withdraw(RequestId request);
   // Who will have the longest prefix of the tokens, at most `most`: of several one with the least to compute, and of
@@ -186,6 +173,12 @@ class PrefixCache {
     Duration cost{};
     std::int64_t hits = 0;
     Rank rank;
+    std::uint64_t holding = 0;  // of HoldingLog
+  };
+
+  struct Announced {
+    PrefixKey key;
+    std::uint64_t holding = 0;  // of what of it is computed
   };
 
   // What of a tree's answer is usable: length and id.
@@ -214,7 +207,7 @@ class PrefixCache {
   Shelves shelves_;  // none is empty
   std::pmr::unordered_map<EntryId, Entry> entries_;
   std::pmr::set<Rank> ranks_;  // least valuable first; one for each entry
-  std::pmr::unordered_map<RequestId, PrefixKey> pending_;
+  std::pmr::unordered_map<RequestId, Announced> pending_;
   BlockLedger blocks_;             // of entries
   std::pmr::set<EntryId> unseen_;  // with hand_over
   std::vector<Kept> evicted_;      // with hand_over

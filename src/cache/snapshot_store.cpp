@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cache/holding_log.h"
 
 namespace chasqui {
 namespace {
@@ -31,6 +32,7 @@ void SnapshotStore::found(FoundSnapshot file) {
     entry.key = file.key;
     entry.length = static_cast<TokenCount>(file.tokens.size());
     shelves_.try_emplace(file.key).first->second.insert(file.tokens, EntryId{file.number});
+    if (limits_.holdings != nullptr && entry.own) entry.holding = limits_.holdings->hold(file.key, file.tokens);
   }
   add(file.number, std::move(entry));
   make_room(0, 0);  // the limits may have been higher
@@ -101,6 +103,7 @@ void SnapshotStore::written(std::uint64_t file) {
   entry.state = State::there;
   --writing_;
   RadixTree& tree = shelves_.try_emplace(entry.key).first->second;
+  if (limits_.holdings != nullptr) entry.holding = limits_.holdings->hold(entry.key, entry.tokens);
   tree.insert(std::exchange(entry.tokens, {}), EntryId{file});
   touch(file);
   if (limits_.cut_anywhere) absorb_redundant(tree, EntryId{file});
@@ -153,6 +156,7 @@ void SnapshotStore::remove(std::uint64_t file) {
     shelf->second.erase(EntryId{file});
     if (shelf->second.empty()) shelves_.erase(shelf);
   }
+  if (limits_.holdings != nullptr) limits_.holdings->drop(entry.holding);
   order_.erase(entry.used);
   bytes_ -= room_of(entry);
   others_ -= entry.own ? 0 : 1;

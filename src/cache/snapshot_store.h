@@ -24,6 +24,8 @@
 
 namespace chasqui {
 
+class HoldingLog;
+
 class SnapshotStore {
  public:
   struct Limits {
@@ -32,6 +34,7 @@ class SnapshotStore {
     bool cut_anywhere = true;    // false: a file is good for exactly its tokens and what follows them
     std::uint32_t worker = 0;    // whose files are made, of so many
     std::uint32_t workers = 1;
+    HoldingLog* holdings = nullptr;  // is told of its own files; outlives the store; null: nothing is
   };
 
   struct Match {
@@ -95,6 +98,7 @@ class SnapshotStore {
     std::uint64_t bytes = 0;  // of the whole file
     std::uint64_t used = 0;   // key of order_
     int holds = 0;
+    std::uint64_t holding = 0;  // of HoldingLog
   };
 
   std::pair<TokenCount, EntryId> usable(const RadixTree::Match& found) const;

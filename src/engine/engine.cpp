@@ -126,6 +126,9 @@ void Engine::start_workers(Models models, Models drafts, const std::shared_ptr<c
     speculation_ = parts.scheduler.speculation;
     if (config_.tap) parts.tap = config_.tap(parts.scheduler, workers_.size());
     parts.scheduler.tap = parts.tap.get();
+    if (config_.holdings) parts.holdings = config_.holdings();
+    parts.scheduler.reuse.holdings = parts.holdings.get();
+    if (parts.scheduler.reuse.disk) parts.scheduler.reuse.disk->holdings = parts.holdings.get();
     parts.synthetic_acceptance = config_.synthetic_acceptance;
     parts.tokenizer = tokenizer;
     parts.disk = config_.disk;

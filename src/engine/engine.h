@@ -54,6 +54,8 @@ struct EngineConfig {
   std::uint64_t first_request = 1;                     // number of it, so that those of several engines differ
   // What records the scheduler of the worker with this number, which is made so; none: nothing does.
   std::function<std::unique_ptr<SchedulerTap>(const SchedulerConfig&, std::size_t worker)> tap{};
+  // Where a worker tells what it holds; none: nothing is published.
+  std::function<std::unique_ptr<HoldingLog>()> holdings{};
 };
 
 using Models = std::vector<std::unique_ptr<Model>>;

@@ -42,6 +42,7 @@ Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoar
       model_(std::move(parts.model)),
       tokenizer_(std::move(parts.tokenizer)),
       tap_(std::move(parts.tap)),
+      holdings_(std::move(parts.holdings)),
       scheduler_(encoding_apart(parts.scheduler, *model_)),
       disk_(open_disk(parts)),
       encodings_(start_encodings()),
@@ -148,6 +149,7 @@ bool Worker::alive(TimePoint now, Duration stuck_after) const {
 void Worker::run() {
   name_this_thread("worker-" + std::to_string(number_));
   cpu_account().begin_steps();
+  if (holdings_) holdings_->flush();  // files of an earlier process
   while (!stopped_) {
     answer_slot_queries();
     const bool rests = scheduler_.idle() || scheduler_.waits_for_disk() || scheduler_.waits_for_units();
@@ -290,6 +292,7 @@ void Worker::send_events() {
 }
 
 void Worker::deliver() {
+  if (holdings_) holdings_->flush();  // before the client can ask for it again
   show_slots();
   metrics_.follow(metrics_.preemptions, scheduler_.preemptions());
   metrics_.follow(metrics_.slot_moves, scheduler_.moves());

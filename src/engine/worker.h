@@ -105,6 +105,7 @@ class Worker {
     std::shared_ptr<const Tokenizer> tokenizer;
     SchedulerConfig scheduler;
     std::unique_ptr<SchedulerTap> tap;  // scheduler.tap; null: nothing is recorded
+    std::unique_ptr<HoldingLog> holdings;  // scheduler.reuse.holdings; null: nothing is published
     std::size_t inbox_max = 0;
     std::shared_ptr<SnapshotFolder> disk;  // with scheduler.reuse.disk
     std::vector<FoundSnapshot> found;      // what is in it, all workers' files
@@ -194,6 +195,7 @@ class Worker {
   const std::unique_ptr<Model> model_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
   const std::unique_ptr<SchedulerTap> tap_;
+  const std::unique_ptr<HoldingLog> holdings_;
   Scheduler scheduler_;
   const std::unique_ptr<SnapshotDisk> disk_;  // after inbox_, which its thread writes to; null: there is none
   std::vector<DiskOrder> orders_;

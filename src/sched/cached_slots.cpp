@@ -24,6 +24,15 @@ const CachedSlots::Kept* least(const std::vector<CachedSlots::Kept>& all, TimePo
 
 }  // namespace
 
+void CachedSlots::add(Kept kept) {
+  if (holdings_ != nullptr) kept.holding = holdings_->hold(kept.key, kept.tokens);
+  kept_.push_back(std::move(kept));
+}
+
+void CachedSlots::end_holding(Kept& kept) {
+  if (holdings_ != nullptr) holdings_->drop(std::exchange(kept.holding, 0));
+}
+
 CachedSlots::Kept* CachedSlots::find(SlotId slot) {
   const auto found = std::ranges::find(kept_, slot, &Kept::slot);
   return found != kept_.end() ? &*found : nullptr;
@@ -66,6 +75,7 @@ void CachedSlots::try_again() {
 void CachedSlots::remove(SlotId slot) {
   const auto found = std::ranges::find(kept_, slot, &Kept::slot);
   CHECK(found != kept_.end(), "a slot is not cached");
+  end_holding(*found);
   kept_.erase(found);
 }
 
@@ -73,6 +83,7 @@ std::size_t CachedSlots::forget(std::uint32_t tenant, std::vector<SlotId>& slots
   std::size_t unsafe = 0;
   const auto gone = std::remove_if(kept_.begin(), kept_.end(), [&](Kept& kept) {
     if (kept.key.tenant != tenant) return false;
+    end_holding(kept);
     unsafe += kept.safe ? 0 : 1;
     kept.safe = true;
     kept.no_room = kept.copying = false;

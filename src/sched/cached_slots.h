@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cache/holding_log.h"
 #include "cache/prefix_cache.h"
 #include "core/types.h"
 
@@ -34,6 +35,7 @@ class CachedSlots {
     bool no_room = false;  // … as everything in it was being written to disk: worth another try later
     bool copying = false;  // it is being copied out
     int readers = 0;       // sequences that are being copied from it
+    std::uint64_t holding = 0;  // of HoldingLog
 
     TokenCount length() const { return static_cast<TokenCount>(tokens.size()); }
     // It is where it is, and stays there.
@@ -47,7 +49,10 @@ class CachedSlots {
     std::uint64_t dropped = 0;     // given away for another sequence
   };
 
-  void add(Kept kept) { kept_.push_back(std::move(kept)); }
+  // `holdings` is told what prompts can begin with, and outlives this; null: nothing is.
+  explicit CachedSlots(HoldingLog* holdings = nullptr) : holdings_(holdings) {}
+
+  void add(Kept kept);
   bool empty() const { return kept_.empty(); }
   std::size_t size() const { return kept_.size(); }
   const std::vector<Kept>& all() const { return kept_; }
@@ -75,6 +80,9 @@ class CachedSlots {
   Stats stats;
 
  private:
+  void end_holding(Kept& kept);
+
+  HoldingLog* holdings_;
   std::vector<Kept> kept_;
 };
 

@@ -28,6 +28,7 @@ SnapshotStore::Limits store_limits(const DiskLimits& limits, bool cut_anywhere) 
   out.cut_anywhere = cut_anywhere;
   out.worker = limits.worker;
   out.workers = limits.workers;
+  out.holdings = limits.holdings;
   return out;
 }
 

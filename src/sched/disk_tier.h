@@ -35,6 +35,7 @@ struct DiskLimits {
   std::size_t queue_bytes = 0;  // of host memory for what waits to be written
   std::uint32_t worker = 0;     // whose tier it is, of so many that share the folder
   std::uint32_t workers = 1;
+  HoldingLog* holdings = nullptr;  // see SnapshotStore::Limits
 };
 
 class DiskTier {

@@ -11,8 +11,6 @@ namespace {
 
 // Until the first restore was timed: slow memory.
 constexpr double kCopySecondsPerByte = 1 / 2e9;
-// In files, where one id of a process may be another tenant's in the next.
-constexpr std::uint64_t kShared = 1;
 
 const Sequence* find_running(const RunningSequences& running, RequestId id) {
   const auto found = std::ranges::find_if(running, [id](const auto& sequence) { return sequence->id() == id; });
@@ -28,6 +26,7 @@ std::size_t bytes_of(const KvSnapshot& snapshot, TokenCount keep) {
 PrefixCache::Limits cache_limits(const ReuseConfig& config) {
   PrefixCache::Limits limits = config.cache;
   limits.hand_over = config.disk.has_value();
+  limits.holdings = config.holdings;
   return limits;
 }
 
@@ -36,6 +35,7 @@ PrefixCache::Limits cache_limits(const ReuseConfig& config) {
 Reuse::Reuse(const ReuseConfig& config)
     : config_(config),
       cache_(cache_limits(config)),
+      slots_(config.holdings),
       copy_seconds_per_byte_(kCopySecondsPerByte),
       bytes_per_token_(static_cast<double>(config.kv_token_bytes)) {
   if (config_.disk) disk_.emplace(*config_.disk, config_.cache.cut_anywhere, cache_);
@@ -47,7 +47,7 @@ PrefixKey Reuse::key_of(const Request& request) const {
 
 // Tenants without one leave nothing behind.
 std::optional<std::uint64_t> Reuse::lasting_name(const Tenant& tenant) const {
-  if (config_.shared_by_tenants) return kShared;
+  if (config_.shared_by_tenants) return kAllTenants.lasting;
   if (tenant.id == 0 || tenant.lasting != 0) return tenant.lasting;
   return std::nullopt;
 }
@@ -197,7 +197,9 @@ void Reuse::started(const Sequence& sequence, const Prefix& prefix, TimePoint no
   }
   // A deterministic one leaves whole chunks.
   prompt = prompt.first(static_cast<std::size_t>(sequence.request().usable(static_cast<TokenCount>(prompt.size()))));
-  if (!prompt.empty()) cache_.announce(key_of(sequence.request()), prompt, sequence.id());
+  if (prompt.empty()) return;
+  cache_.announce(key_of(sequence.request()), prompt, sequence.id());
+  if (prefix.in_place) cache_.computed(sequence.id(), match.length);
 }
 
 bool Reuse::leaves(const Sequence& sequence) {
@@ -246,6 +248,7 @@ Reuse::Save Reuse::save_of(const Sequence& sequence) const {
 }
 
 void Reuse::checkpoint_computed(const Sequence& sequence) {
+  if (config_.cache.cut_anywhere) cache_.computed(sequence.id(), sequence.computed());
   if (!config_.cache.cut_anywhere && worth_saving(sequence)) wanted_.insert(sequence.id());
 }
 

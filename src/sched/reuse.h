@@ -45,6 +45,7 @@ struct ReuseConfig {
   bool notes_slots = false;        // for copy_of_slot()
   std::int32_t first_slot = 0;     // … what others call this worker's slot 0
   SchedulerTap* tap = nullptr;     // see SchedulerConfig
+  HoldingLog* holdings = nullptr;  // is told what is held; outlives the scheduler; null: nothing is
 };
 
 // A few slots are copied out before they are needed; where there are fewer than four, only when they are.
