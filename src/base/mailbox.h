@@ -63,6 +63,19 @@ class Mailbox {
     notify();
   }
 
+  // Of items that can be one: `into(waiting, item)` puts it into one that waits, if it can, and says so; else it is
+  // pushed, beyond the capacity if need be. Under the lock, and nothing of this mailbox.
+  template <class Into>
+  void merge(T&& item, Into&& into) {
+    {
+      std::lock_guard lock(mutex_);
+      bool merged = false;
+      for (T& waiting : items_) merged = merged || into(waiting, item);
+      if (!merged) items_.push_back(std::move(item));
+    }
+    notify();
+  }
+
   // Moves everything into `out` (which is cleared first). Wait::yes sleeps until there is something, or close().
   void drain(std::vector<T>& out, Wait wait = Wait::no) {
     out.clear();

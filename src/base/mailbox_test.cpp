@@ -22,6 +22,27 @@ TEST(Mailbox, GivesBackWhatWasPushedInOrder) {
   EXPECT_TRUE(out.empty());
 }
 
+TEST(Mailbox, MergesWhatCanBeOne) {
+  using Sum = std::pair<char, int>;
+  Mailbox<Sum> box(1);
+  const auto add = [&box](char name, int value) {
+    box.merge({name, value}, [](Sum& waiting, Sum& later) {
+      if (waiting.first != later.first) return false;
+      waiting.second += later.second;
+      return true;
+    });
+  };
+  add('a', 1);
+  add('b', 10);
+  add('a', 2);
+  std::vector<Sum> out;
+  box.drain(out);
+  EXPECT_EQ(out, (std::vector<Sum>{{'a', 3}, {'b', 10}}));
+  add('a', 4);
+  box.drain(out);
+  EXPECT_EQ(out, (std::vector<Sum>{{'a', 4}}));
+}
+
 TEST(Mailbox, IsBoundedAndLeavesARefusedItemUntouched) {
   Mailbox<std::unique_ptr<int>> box(2);
   EXPECT_TRUE(box.push(std::make_unique<int>(1)));

@@ -64,6 +64,22 @@ AdapterSetPtr AdapterList::set_of(std::span<const float> scales, bool named_in_f
   return make_chosen_set(choices, named_in_full);
 }
 
+std::map<std::uint64_t, std::string> AdapterList::names_by_set() const {
+  std::map<std::uint64_t, std::string> out;
+  for (std::size_t i = 0; i < all_.size(); ++i) {
+    std::vector<float> scales(all_.size());
+    scales[i] = all_[i].info.scale;
+    out.emplace(id_of(set_of(scales).get()), all_[i].info.name);
+  }
+  out[id_of(standing().get())].clear();
+  return out;
+}
+
+void AdapterRegistry::on_change(std::function<void(const AdapterList&)> callback) {
+  changed_ = std::move(callback);
+  changed_(*list());
+}
+
 AdapterRegistry::AdapterRegistry(const std::vector<AdapterInfo>& adapters, bool apply) {
   std::vector<ListedAdapter> all;
   for (const AdapterInfo& adapter : adapters) {

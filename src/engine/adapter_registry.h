@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -48,6 +50,9 @@ class AdapterList {
   AdapterSetPtr standing() const { return set_of(standing_scales()); }
   // REQUIRES: one scale for each adapter
   AdapterSetPtr set_of(std::span<const float> scales, bool named_in_full = false) const;
+  // What requests are computed with that name one adapter, or say nothing, by AdapterSet::id: its name, or an empty
+  // one.
+  std::map<std::uint64_t, std::string> names_by_set() const;
 
  private:
   const std::vector<ListedAdapter> all_;
@@ -64,6 +69,8 @@ class AdapterRegistry {
   // Any thread.
   AdapterListPtr list() const { return list_.load(); }
 
+  // Loop thread: this is called with the list that there is, and with each one that takes its place.
+  void on_change(std::function<void(const AdapterList&)> callback);
   // Loop thread. `scales` are of the adapters of `list`, those that have gone since do not count.
   void set_standing_scales(const AdapterList& list, std::span<const float> scales);
   // What was said to the registry of the version before of the model holds for adapters of the same names.
@@ -88,9 +95,11 @@ class AdapterRegistry {
   void leave(std::int32_t place);
   void publish(std::vector<ListedAdapter> all, std::vector<std::string> unloaded) {
     list_.store(std::make_shared<const AdapterList>(std::move(all), std::move(unloaded)));
+    if (changed_) changed_(*list());
   }
 
   std::atomic<AdapterListPtr> list_;
+  std::function<void(const AdapterList&)> changed_;
   std::vector<Leased> leased_;   // of the list
   std::vector<Leased> leaving_;  // of none any more
 };
