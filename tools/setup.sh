@@ -10,7 +10,7 @@ readonly build_packages=(
   libcurl4-openssl-dev
   libgtest-dev libbenchmark-dev
 )
-readonly check_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 jq tmux openssl)
+readonly check_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 jq tmux openssl libzmq5)
 readonly browser_packages=(chromium fonts-dejavu-core)
 readonly fleet_packages=(haproxy nginx)
 

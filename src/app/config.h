@@ -22,6 +22,7 @@
 #include "model/embedder.h"
 #include "model/llama_options.h"
 #include "model/model_config.h"
+#include "publish/kv_events_config.h"
 #include "sched/slot_policy.h"
 #include "sched/targets.h"
 
@@ -97,6 +98,7 @@ struct ServeConfig {
   std::vector<std::string> admin_listen;  // addresses and paths for operators; empty: none
   bool admin_public = false;              // … which other machines may reach
   std::string agent_check;                // address for HAProxy's agent checks; empty: none
+  publish::KvEventsConfig kv_events;      // what routers are told of prefix caches
   std::string tls_certificate;            // PEM files for the TCP door, read again on SIGHUP; empty: plain HTTP
   std::string tls_key;
   bool page = true;  // at "/"

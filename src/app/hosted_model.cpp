@@ -32,14 +32,19 @@ ModelComputing::ModelComputing(LoadedModel loaded, const EngineConfig& config, M
       engine(config, std::move(contexts), model.tokenizer, clock, wakeup, std::move(drafts)) {}
 
 void HostedModel::begin(ModelParts& parts, std::uint64_t first_request, const Clock& clock, Wakeup& wakeup,
-                        RecordWriter* recorder) {
+                        const WorkerWitnesses& witnesses) {
   EngineConfig settings = engine_settings(parts.config, parts.model.info, shape_of_all(parts.contexts),
                                           parts.folders.snapshots, first_request);
-  if (recorder != nullptr) {
+  if (RecordWriter* const recorder = witnesses.recorder) {
     settings.tap = [recorder, head = recorded_head(parts)](const SchedulerConfig& config, std::size_t worker) mutable {
       head.worker = static_cast<std::uint32_t>(worker);
       head.config = config;
       return recorder->tap(head);
+    };
+  }
+  if (KvPublisher* const publisher = witnesses.publisher) {
+    settings.holdings = [publisher, name = model_config(parts.config, parts.model).name] {
+      return publisher->holdings(name);
     };
   }
   parts.computing = std::make_shared<ModelComputing>(std::move(parts.model), settings, std::move(parts.contexts),
@@ -99,6 +104,11 @@ HostedModel::HostedModel(ModelParts parts, const ModelHost& host, HostedModel* b
   if (slot_files_) {
     slots_.emplace(slot_files_, engine_, host.clock, host.loop);
     served_.slots = &*slots_;
+  }
+  if (host.publisher != nullptr) {
+    adapters_.on_change([publisher = host.publisher, name = settings_.name](const AdapterList& list) {
+      publisher->name_adapters(name, list.names_by_set());
+    });
   }
   follow_finished(host.requests);
   if (config_.cache_reuse > 0 && !limits_.moves_text) {

@@ -15,6 +15,7 @@
 #include "api/core/request_log.h"
 #include "api/core/served_model.h"
 #include "api/llama_server/slot_persister.h"
+#include "app/kv_publisher.h"
 #include "app/model_conversations.h"
 #include "app/model_parts.h"
 #include "app/record_writer.h"
@@ -33,6 +34,7 @@ struct ModelHost {
   const KeyRing& keys;
   std::size_t unread_max;  // NodeConfig::unread_max
   FreeLater free_later;    // what clients have said to it
+  KvPublisher* publisher;  // null: nothing is published
 };
 
 // What computes: no other part refers to it once the HostedModel has gone. Any thread makes and destroys it.
@@ -44,12 +46,18 @@ struct ModelComputing {
   Engine engine;
 };
 
+// Who is told what workers do; null: no one is.
+struct WorkerWitnesses {
+  RecordWriter* recorder = nullptr;
+  KvPublisher* publisher = nullptr;
+};
+
 class HostedModel {
  public:
-  // Any thread: starts the workers, and looks through the folder of snapshots. `clock`, `wakeup` and `recorder`, which
-  // may be null, outlive them.
+  // Any thread: starts the workers, and looks through the folder of snapshots. `clock`, `wakeup` and witnesses outlive
+  // them.
   static void begin(ModelParts& parts, std::uint64_t first_request, const Clock& clock, Wakeup& wakeup,
-                    RecordWriter* recorder);
+                    const WorkerWitnesses& witnesses);
   // Of the first version of the model with this number, which no other one has.
   static std::uint64_t first_request_of(std::size_t number);
 

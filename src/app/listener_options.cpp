@@ -31,6 +31,23 @@ void add_operator_options(CLI::App& app, ServeConfig& config) {
       ->type_name("ADDRESS:PORT|PATH");
 }
 
+void add_router_options(CLI::App& app, ServeConfig& config) {
+  app.add_option("--kv-events", config.kv_events.endpoint,
+                 "publish which prefixes the node holds, with their tokens, for routers, by ZeroMQ in vLLM's format: "
+                 "tcp://ADDRESS:PORT, where * is every address, or ipc://PATH; a host name is connected to: see "
+                 "docs/fleet.md")
+      ->envname("CHASQUI_KV_EVENTS")
+      ->type_name("ENDPOINT");
+  app.add_option("--kv-events-replay", config.kv_events.replay,
+                 "repeat on this endpoint what a subscriber of --kv-events has missed")
+      ->envname("CHASQUI_KV_EVENTS_REPLAY")
+      ->type_name("ENDPOINT");
+  app.add_option("--kv-events-topic", config.kv_events.topic, "topic of --kv-events; {model} is the name of the model")
+      ->envname("CHASQUI_KV_EVENTS_TOPIC")
+      ->type_name("TOPIC")
+      ->default_str("kv@HOST@{model}");
+}
+
 }  // namespace
 
 void add_listener_options(CLI::App& app, ServeConfig& config) {
@@ -74,6 +91,7 @@ void add_listener_options(CLI::App& app, ServeConfig& config) {
   add_off_flag(app, "--no-webui", config.page, "no page at /: the routes alone")->envname("LLAMA_ARG_NO_WEBUI");
   app.add_flag("--no-auth", config.no_auth, "allow a public address without a key")->envname("CHASQUI_NO_AUTH");
   add_operator_options(app, config);
+  add_router_options(app, config);
 }
 
 }  // namespace chasqui

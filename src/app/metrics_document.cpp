@@ -25,6 +25,7 @@
 #include "net/frame_server.h"
 #include "net/net_metrics.h"
 #include "net/offload.h"
+#include "publish/kv_channel.h"
 
 namespace chasqui {
 namespace {
@@ -43,7 +44,7 @@ With several models ([models.md](models.md)) counters and gauges of a model have
 (`--workers`) what tells one from another has a label `worker`; all else, and everything with more than eight of them,
 is of all together. No label holds anything that a client says: there are no tenants, sessions or requests in it. (The
 names of adapters that are loaded at run time are an administrator's.) Families of `--lora`, `--mmproj`,
-`--media-url-hosts`, `--cache-disk`, `--session-dir`, `--batch-dir`, `--slot-save-path`, `--record` and
+`--media-url-hosts`, `--cache-disk`, `--session-dir`, `--batch-dir`, `--slot-save-path`, `--record`, `--kv-events` and
 `--otlp-endpoint` are there with these options only, and those of adapters also from the first one on that is loaded at
 run time. `chasqui_energy_joules_total` is there where the machine tells its energy ([tracing.md](tracing.md#energy)).
 
@@ -120,6 +121,7 @@ std::string metrics_document() {
   const LoadedModel no_model;
   const EmbeddingService embeddings(no_model, loop, {});
   const RecordMetrics recording{};
+  const publish::KvEventMetrics kv_events{};
   const SpanExporter spans(loop, offload, net::HttpTarget{}, SpanSource{});
 
   for (std::size_t i = 0; i < engine.size(); ++i) {
@@ -147,6 +149,7 @@ std::string metrics_document() {
   swaps.add_to(page);
   spans.metrics().add_to(page);
   recording.add_to(page);
+  kv_events.add_to(page);
   kept.add_to(page);
   batches.add_to(page);
   idempotency.add_to(page);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "app/backends.h"
+#include "app/kv_publisher.h"
 #include "app/log_file.h"
 #include "app/log_writer.h"
 #include "app/model_parts.h"
@@ -54,6 +55,17 @@ class HeldHangup {
   sigset_t set_;
 };
 
+// Only what all clients share: a router cannot tell tenants apart, and tokens of one are not for others.
+Result<std::unique_ptr<KvPublisher>> open_publisher(const ServeConfig& config, const KeyRing& keys) {
+  if (config.cache_shared) return KvPublisher::open(config.kv_events, kAllTenants);
+  if (const auto tenant = keys.only_tenant()) {
+    return KvPublisher::open(config.kv_events, {tenant->id, tenant->lasting});
+  }
+  return invalid_field("--kv-events",
+                       "--kv-events is for one tenant, since routers cannot tell tenants apart: the keys have several, "
+                       "so let them share what is cached with --cache-shared, or give their keys one name=");
+}
+
 // All that logs, and ends before the log does.
 int serve_with(ServeConfig& config, const HeldHangup& hangup, const LogMetrics& log_metrics, LogFile& log_file) {
   for (const std::string& note : config.notes) log_warning(note);
@@ -79,12 +91,18 @@ int serve_with(ServeConfig& config, const HeldHangup& hangup, const LogMetrics& 
     if (!opened) return fail(opened.error(), 2);
     recorder = std::move(*opened);
   }
+  std::unique_ptr<KvPublisher> publisher;
+  if (!config.kv_events.endpoint.empty()) {
+    auto opened = open_publisher(config, keys);
+    if (!opened) return fail(opened.error(), 2);
+    publisher = std::move(*opened);
+  }
   auto models = load_models(config, std::move(plan->loads));
   if (!models) return fail(models.error());
-  Server server(
-      config,
-      {plan->listeners, std::move(*models), plan->collector, std::move(plan->tls), std::move(jobs), recorder.get()},
-      keys, log_metrics, log_file, guard);
+  Server server(config,
+                {plan->listeners, std::move(*models), plan->collector, std::move(plan->tls), std::move(jobs),
+                 recorder.get(), publisher.get()},
+                keys, log_metrics, log_file, guard);
   if (auto open = server.open(); !open) return fail(open.error());
   hangup.release();
   server.run();

@@ -156,6 +156,7 @@ Result<ServePlan> plan_server(const ServeConfig& config) {
   if (!config.record.empty()) {
     if (auto usable = RecordWriter::check(config.record); !usable) return usable.error();
   }
+  if (auto usable = publish::check_kv_events(config.kv_events, config.models.size()); !usable) return usable.error();
   if (auto usable = LinkService::check(config.media.url_hosts); !usable) return usable.error();
   return plan;
 }

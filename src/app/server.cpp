@@ -52,6 +52,7 @@ Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, cons
       log_file_(log_file),
       guard_(guard),
       recorder_(parts.recorder),
+      publisher_(parts.publisher),
       wakeup_(config.wakeup),
       loop_(net_metrics_),
       settings_(node_config(config, listeners_)),
@@ -131,11 +132,12 @@ HostedModel& Server::hosted(const ServedModel& model) const {
 
 void Server::begin(ModelParts& parts, std::size_t number, const Predecessor* before) {
   const std::uint64_t first = before != nullptr ? before->first_request : HostedModel::first_request_of(number);
-  HostedModel::begin(parts, first, clock_, wakeup_, recorder_);
+  HostedModel::begin(parts, first, clock_, wakeup_, {recorder_, publisher_});
 }
 
 ServedModel& Server::host(ModelParts parts, ServedModel* before) {
-  const ModelHost shared{loop_, clock_, wakeup_, requests_, keys_, settings_.unread_max, freeing_.free_later()};
+  const ModelHost shared{loop_,     clock_, wakeup_, requests_, keys_, settings_.unread_max, freeing_.free_later(),
+                         publisher_};
   HostedModel* const older = before != nullptr ? &hosted(*before) : nullptr;
   HostedModel& model = *models_.emplace_back(std::make_unique<HostedModel>(std::move(parts), shared, older));
   add_metrics_of(model);
@@ -199,6 +201,7 @@ void Server::add_metrics(const LogMetrics& log) {
   log.add_to(metrics_);
   if (cpu_account().meter() != nullptr) cpu_account().meter()->metrics().add_to(metrics_);
   if (recorder_ != nullptr) recorder_->metrics().add_to(metrics_);
+  if (publisher_ != nullptr) publisher_->metrics().add_to(metrics_);
   fit_metrics();
 }
 

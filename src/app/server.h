@@ -21,6 +21,7 @@
 #include "app/exit_guard.h"
 #include "app/hosted_model.h"
 #include "app/key_reload.h"
+#include "app/kv_publisher.h"
 #include "app/link_service.h"
 #include "app/listeners.h"
 #include "app/log_file.h"
@@ -49,6 +50,7 @@ struct ServerParts {
   net::TlsIdentity tls;                      // null: plain HTTP
   std::shared_ptr<JobFolder> jobs;           // null: there are no files and no batches
   RecordWriter* recorder = nullptr;          // outlives the server; null: nothing is recorded
+  KvPublisher* publisher = nullptr;          // likewise; null: nothing is published
 };
 
 class Server final : private ModelHosting, private AdapterHosting {
@@ -93,6 +95,7 @@ class Server final : private ModelHosting, private AdapterHosting {
   LogFile& log_file_;
   ExitGuard& guard_;
   RecordWriter* const recorder_;
+  KvPublisher* const publisher_;
 
   const RealClock clock_;
   Wakeup wakeup_;

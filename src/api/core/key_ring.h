@@ -71,6 +71,12 @@ class KeyRing {
   // Who may drain and look into the node through the admin listener: who is on this machine, or has an admin's key.
   bool may_operate(const net::HttpRequest& request) const;
 
+  // Who all clients are: 0 where there are no keys; nothing where keys have several tenants.
+  std::optional<Tenant> only_tenant() const {
+    if (open()) return Tenant{};
+    return ids_.size() == 1 ? std::optional(keys_.front().caller.tenant) : std::nullopt;
+  }
+
   std::size_t keys() const { return keys_.size(); }
   std::size_t tenants() const { return ids_.size(); }
 
