@@ -9,8 +9,9 @@ readonly build_packages=(
   libboost1.81-dev libboost-json1.81-dev node-llhttp libcli11-dev libedit-dev libtomlplusplus-dev libssl-dev libxxhash-dev zlib1g-dev
   libcurl4-openssl-dev
   libgtest-dev libbenchmark-dev
+  libzmq5  # of --kv-events, for its tests
 )
-readonly check_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 jq tmux openssl libzmq5)
+readonly check_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 jq tmux openssl)
 readonly browser_packages=(chromium fonts-dejavu-core)
 readonly fleet_packages=(haproxy nginx)
 
