@@ -153,6 +153,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
   const TokenCount window = weights_->info().sliding_window;
   shape_.cuts_snapshots = shape_.trims_anywhere && (window == 0 || window >= shape_.cells_per_slot);
   shape_.shifts = shape_.cuts_snapshots && shape_.generates && llama_memory_can_shift(llama_get_memory(context_));
+  cuttable_ = shape_.trims_anywhere;
   // libllama splits a batch where the ids of its sequences do not follow each other; recurrent states do not mind.
   shape_.dense_slots = !shape_.unified && shape_.trims_anywhere;
 
@@ -322,7 +323,7 @@ DecodeStatus LlamaModel::decode_as(ThreadPlan plan, const Batch& batch) {
       return finish(status, batch);
     }
     ++cuts_;
-    roll_back(batch);
+    if (!roll_back(batch)) return finish(-1, batch);
     log_debug("a decode was cut: its threads wait for each other",
               {{"threads", plan.threads}, {"rows", batch.rows.size()}, {"spent_ms", to_milliseconds(end - start)}});
     plan = choice_->cut(end - start, end);
@@ -369,8 +370,7 @@ DecodeStatus LlamaModel::finish(int status, const Batch& batch) {
     return DecodeStatus::ok;
   }
   if (status == 1) return DecodeStatus::no_room;  // found before anything was computed
-  roll_back(batch);
-  if (status == 2) return DecodeStatus::aborted;
+  if (roll_back(batch) && status == 2) return DecodeStatus::aborted;
   log_error("decoding failed", {{"status", status}, {"rows", batch.rows.size()}, {"parts", batch.parts.size()}});
   return DecodeStatus::failed;
 }

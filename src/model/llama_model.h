@@ -89,7 +89,7 @@ class LlamaModel final : public Model {
   static bool should_end(void* model);
   DecodeStatus finish(int status, const Batch& batch);
   bool keep_state(const Batch& batch);
-  void roll_back(const Batch& batch);
+  bool roll_back(const Batch& batch);
   bool bring_state_back(SlotId slot);
   KvSnapshotPtr copy_blocks(SlotId slot, TokenCount from, TokenCount to);
   const LlamaKvLayout::Place* place_for(SlotId slot, TokenCount keep, TokenCount from);

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "model/llama_model.h"
+#include "model/llama_runtime.h"
 
 namespace chasqui {
 
@@ -26,7 +27,7 @@ void LlamaModel::trim(SlotId slot, TokenCount keep) {
 // A state that was partly advanced cannot be taken back, so it is copied before a step that may be cut: of one slot,
 // because libllama moves the states of several to be neighbours while it computes. What is not a state is trimmed.
 bool LlamaModel::keep_state(const Batch& batch) {
-  if (batch.cut_by == Batch::kUncut || batch.parts.size() != 1) return false;
+  if (batch.cut_by == Batch::kUncut || batch.parts.size() != 1 || offloads_to_gpu()) return false;
   const Row& first = batch.rows.front();
   if (first.position == 0) return true;
   try {
@@ -45,10 +46,12 @@ bool LlamaModel::bring_state_back(SlotId slot) {
          0;
 }
 
-// libllama removes only the ubatch that failed; with a stream per slot, earlier ones of the same batch stay.
-void LlamaModel::roll_back(const Batch& batch) {
+// libllama removes only the ubatch that failed; with a stream per slot, earlier ones of the same batch stay. False: a
+// slot could not be brought back, and is empty.
+bool LlamaModel::roll_back(const Batch& batch) {
   const bool inside = goes_on_inside(batch);
   const llama_memory_t memory = llama_get_memory(context_);
+  bool all = true;
   SlotId before;
   for (const Row& row : batch.rows) {
     if (row.slot == before) continue;
@@ -62,7 +65,9 @@ void LlamaModel::roll_back(const Batch& batch) {
     if (back && llama_memory_seq_rm(memory, row.slot.value, position, -1)) continue;
     log_warning("a slot lost its state in a failed decode", {{"slot", row.slot.value}});
     empty(row.slot);
+    all = false;
   }
+  return all;
 }
 
 void LlamaModel::empty(SlotId slot) {

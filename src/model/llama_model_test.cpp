@@ -217,6 +217,15 @@ TEST(LlamaModel, ADecodeThatIsCutIsComputedAgain) {
   }
 }
 
+// Strangled threads must not keep a server from starting.
+TEST(LlamaModel, TheFirstDecodeOfAllIsCut) {
+  SteppingClock clock;
+  clock.step = seconds(1);
+  auto made = LlamaModel::make(test_weights(), {.slots = 1, .cells = 512, .threads = 2, .warm_up = true}, &clock);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_GT((*made)->compute_stats().cuts, 0u);
+}
+
 TEST(LlamaModel, ARealAbortWinsOverACut) {
   SteppingClock clock;
   auto made = LlamaModel::make(test_weights(), {.slots = 1, .cells = 512, .threads = 2, .warm_up = false}, &clock);

@@ -144,7 +144,7 @@ TEST_P(LlamaCutStep, LeavesTheStateAsItWas) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, LlamaCutStep,
                          testing::Values(std::pair{"random-hybrid", 0}, std::pair{"random-hybrid", kRollback},
-                                         std::pair{"random-recurrent", 0}));
+                                         std::pair{"random-qwen35", kRollback}, std::pair{"random-recurrent", 0}));
 
 TEST_F(LlamaRollback, IsNothingWhereTheModelOrItsCallerDoesNotHaveIt) {
   load("random-recurrent", kRollback);
