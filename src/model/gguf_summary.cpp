@@ -103,15 +103,22 @@ void read_attention(const Keys& keys, const std::string& arch, GgufSummary& out)
   const std::string kv = attention + "head_count_kv";
   const bool said = keys.number(kv) || keys.length(kv) > 0;
   auto kv_heads = keys.per_layer(said ? kv : attention + "head_count", out.layers, 0);
-  // Or it is said of every how many layers, but for those that draft.
-  if (const std::int64_t interval = keys.size(arch + ".full_attention_interval"); interval > 0) {
+  // Or it is said of every how many layers, but for those that draft; where it is not, libllama takes four for some.
+  const bool gated = arch == "qwen3next" || arch.starts_with("qwen35");
+  if (const std::int64_t interval = keys.size(arch + ".full_attention_interval", gated ? 4 : 0); interval > 0) {
     const std::int64_t drafting = keys.size(arch + ".nextn_predict_layers");
     for (std::int64_t i = 0; i < out.layers - drafting; ++i) {
       if ((i + 1) % interval != 0) kv_heads[static_cast<std::size_t>(i)] = 0;
     }
   }
-  const auto without = std::ranges::count(kv_heads, 0);
-  out.state_layers = without > 0 ? without : out.layers;
+  // Where layers do one thing each (Nemotron-H), those with a feed-forward network have neither.
+  const bool apart = keys.length(arch + ".feed_forward_length") > 0;
+  const auto feed_forward = keys.per_layer(arch + ".feed_forward_length", out.layers, 0);
+  out.state_layers = 0;
+  for (std::size_t i = 0; i < kv_heads.size(); ++i) {
+    out.state_layers += kv_heads[i] == 0 && (!apart || feed_forward[i] == 0) ? 1 : 0;
+  }
+  if (out.state_layers == 0) out.state_layers = out.layers;
   for (const std::int64_t n : kv_heads) {
     out.key_values_per_cell +=
         static_cast<std::uint64_t>(std::min<std::int64_t>(n, 1 << 16) * std::min<std::int64_t>(key_size, 1 << 20));
