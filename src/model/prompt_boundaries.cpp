@@ -46,7 +46,9 @@ std::vector<std::size_t> offsets_of(const ChatTemplate& chat_template, const Cha
   const auto last = std::find_if(messages.rbegin(), messages.rend(), [](const auto& m) { return m.role == "user"; });
   const auto before_last = static_cast<std::size_t>(messages.rend() - last);  // 1 more than its place
   if (before_last > instructions + 1) {
-    out.push_back(common_bytes(chat_template, part_of(chat, before_last - 1), prompt));
+    Chat other = part_of(chat, before_last);
+    other.messages.back() = message_of("user");
+    out.push_back(common_bytes(chat_template, other, prompt));
   }
   if (!chat.continue_final_message && chat.add_generation_prompt) {
     Chat next = part_of(chat, messages.size());

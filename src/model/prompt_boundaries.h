@@ -16,7 +16,7 @@ namespace chasqui {
 
 // Positions in `tokens`, of which `prompt` is the text, ascending:
 //   the end of the system message and the tools    other chats with the same ones go on there
-//   the beginning of the last user message         the same chat with that message edited does
+//   the text of the last user message              the same chat with that message edited does
 //   the end of what the next turn has, too         where the template drops the reasoning of earlier turns; else that
 //   is
 //                                                  all of the prompt, and no boundary

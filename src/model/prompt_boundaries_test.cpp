@@ -61,7 +61,7 @@ TEST_F(PromptBoundaries, AreTheSystemPromptTheLastUserMessageAndWhatTheNextTurnH
   const std::string answered =
       system + "<|im_start|>user\nHello there<|im_end|>\n<|im_start|>assistant\nHi<|im_end|>\n";
   EXPECT_EQ(before(chat, thinking_),
-            (std::vector<std::string>{system + "<|im_start|>user\n", answered,
+            (std::vector<std::string>{system + "<|im_start|>user\n", answered + "<|im_start|>user\n",
                                       answered + "<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\n"}));
 }
 
