@@ -74,6 +74,9 @@ def conversation(server, template):
         messages += turn(template, number)
         found[f"turn {number}"] = cached(messages)
     found["again"] = cached(messages)
+    if template == "tools":  # the last message is a tool's, which clients do not edit
+        messages += [{"role": "assistant", "content": words(10, "done")}, {"role": "user", "content": words(30, "more")}]
+        cached(messages)
     messages[-1] = {**messages[-1], "content": words(30, "edited")}
     found["edited"] = cached(messages)
     beginning, _ = ask(server, "/apply-template", {"messages": [system], "add_generation_prompt": False, **fields})
@@ -107,7 +110,7 @@ def turns():
 
 def pieces():
     """What it costs that prompts are read in pieces: seconds of prefill with checkpoints and without, in turns."""
-    for name in ("random-hybrid-0.35b-q4_0", "random-qwen35-0.5b-q4_0", "random-swa", "random-hybrid", "random-recurrent"):
+    for name in ("random-hybrid-0.35b-q4_0", "random-qwen35-0.8b-q4_0", "random-swa", "random-hybrid", "random-recurrent"):
         path = os.path.join(paired.ROOT, "build/models", f"{name}.gguf")
         if not os.path.exists(path):
             continue

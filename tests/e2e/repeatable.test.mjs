@@ -11,7 +11,7 @@ import { start, testModel } from './server.mjs';
 const { describe, it } = test;
 
 const repeats = Number(process.env.CHASQUI_REPEATS ?? 40);
-const models = (process.env.CHASQUI_REPEAT_MODELS ?? '24m-f16,swa,hybrid,recurrent').split(',');
+const models = (process.env.CHASQUI_REPEAT_MODELS ?? '24m-f16,swa,hybrid,qwen35').split(',');
 // Shorter than a chunk, longer than one, with a single row left over, and so deep that attention is split.
 const lengths = [40, 200, 513, 1100];
 const times = 4; // on different servers
