@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/fake_stepping_clock.h"
 #include "model/llama_tokenizer.h"
 #include "model/test_rows.h"
 #include "model/test_weights.h"
@@ -174,18 +175,6 @@ TEST(LlamaModel, TwoThreadsComputeTheSameAsOne) {
   EXPECT_LT(difference(run(*one, 0, 0, prompt), run(**two, 0, 0, prompt)), kClose);
   EXPECT_EQ((*two)->compute_stats().threads, 2);
 }
-
-// Each look at it takes as long as it is told to: so long is each operation of a decode.
-class SteppingClock final : public Clock {
- public:
-  TimePoint now() const override { return now_ += step; }
-  std::int64_t unix_seconds() const override { return 0; }
-
-  Duration step = microseconds(1);
-
- private:
-  mutable TimePoint now_{};
-};
 
 TEST(LlamaModel, ADecodeThatIsCutIsComputedAgain) {
   for (const bool unified : {false, true}) {
