@@ -52,6 +52,7 @@ BENCHES = {
     "embeddings": [["bench/embeddings.py"]],
     "pictures": [["bench/pictures.py"]],
     "never_twice": [["bench/never_twice.py"]],
+    "architectures": [["bench/architectures.py"]],
     "profile": [["bench/profile.py", *paired.sized(["1", "64"], ["1"])]],
     "speculation": [["bench/speculation.py", *paired.sized([], ["1"])]],
     "idle_streams": [["bench/idle_streams.py", *paired.sized(["10000"], ["200"])]],
