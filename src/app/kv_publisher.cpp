@@ -9,7 +9,6 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "base/random_bits.h"
 #include "base/thread_name.h"
 #include "base/wall_time.h"
 
@@ -67,7 +66,7 @@ Result<std::unique_ptr<KvPublisher>> KvPublisher::open(const publish::KvEventsCo
 KvPublisher::KvPublisher(const publish::KvEventsConfig& config, HoldingOwner owner, const publish::ZmqLibrary& library)
     : topic_(topic_or_standard(config.topic)),
       owner_(owner),
-      secret_(RandomBits()()),
+      hash_(publish::BlockHasher::new_secret()),
       context_(library),
       inbox_(1, [this] { wakeup_.signal(); }) {}
 
@@ -179,7 +178,7 @@ void KvPublisher::replay() {
 }
 
 KvPublisher::Model& KvPublisher::model_of(const std::string& topic) {
-  return models_.try_emplace(topic, topic, secret_, metrics_).first->second;
+  return models_.try_emplace(topic, topic, hash_, metrics_).first->second;
 }
 
 void KvPublisher::send(const Model& model, std::vector<publish::KvBatch>& batches) {

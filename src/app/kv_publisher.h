@@ -52,8 +52,8 @@ class KvPublisher {
     std::int64_t count = 1;  // that became one
   };
   struct Model {
-    Model(const std::string& name, std::uint64_t secret, publish::KvEventMetrics& metrics)
-        : topic(name), channel(secret, metrics) {}
+    Model(const std::string& name, const publish::BlockHasher& hash, publish::KvEventMetrics& metrics)
+        : topic(name), channel(hash, metrics) {}
 
     const std::string topic;
     publish::KvChannel channel;
@@ -75,7 +75,7 @@ class KvPublisher {
 
   const std::string topic_;
   const HoldingOwner owner_;
-  const std::uint64_t secret_;
+  const publish::BlockHasher hash_;
   const RealClock clock_;
   publish::KvEventMetrics metrics_;
   publish::ZmqContext context_;

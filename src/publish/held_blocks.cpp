@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <unordered_set>
 
-#include "base/checksum.h"
 #include "base/error.h"
 
 namespace chasqui::publish {
@@ -14,18 +12,6 @@ namespace {
 constexpr std::size_t index_of(Medium medium) { return static_cast<std::size_t>(medium); }
 
 }  // namespace
-
-BlockHash HeldBlocks::hash_of(BlockHash parent, std::uint64_t adapters, std::span<const Token> tokens) const {
-  struct Named {
-    std::uint64_t secret, parent, adapters;
-    std::array<Token, kHeldBlock> tokens;
-  } named{secret_, parent, adapters, {}};
-  std::ranges::copy(tokens, named.tokens.begin());
-  const Checksum sum = checksum(std::as_bytes(std::span(&named, 1)));
-  BlockHash hash = 0;
-  std::memcpy(&hash, sum.data(), sizeof(hash));
-  return std::max<BlockHash>(hash, 1);
-}
 
 bool HeldBlocks::name(AdapterNames names) {
   if (names == names_) return false;
@@ -58,17 +44,22 @@ void HeldBlocks::apply(const HoldingChanges& changes) {
   for (const std::uint64_t id : changes.ended) end(id);
 }
 
+// Where a hash stands for another block already, the holding ends before it: routers know less than there is, and never
+// take one prefix for another.
 void HeldBlocks::begin(std::uint64_t id, const Holding& holding) {
   BlockHash last = 0;
   for (std::size_t at = 0; at < holding.tokens.size(); at += kHeldBlock) {
     const auto tokens = std::span(holding.tokens).subspan(at, kHeldBlock);
-    const BlockHash hash = hash_of(last, holding.adapters, tokens);
+    const BlockHash hash = hash_(last, holding.adapters, tokens);
     const auto [found, fresh] = blocks_.try_emplace(hash);
     Block& block = found->second;
     if (fresh) {
       block.parent = last;
       block.adapters = holding.adapters;
       std::ranges::copy(tokens, block.tokens.begin());
+    } else if (block.parent != last || block.adapters != holding.adapters ||
+               !std::ranges::equal(block.tokens, tokens)) {
+      break;
     }
     if (block.holders[index_of(holding.medium)]++ == 0) touched_.push_back({hash, holding.medium});
     last = hash;

@@ -1,6 +1,6 @@
 // Which blocks of 64 tokens a node holds of one model, in which medium, for how many holdings, and what of that routers
-// have not been told yet. A block is named by a hash of its tokens, of all before it and of the adapters. Owned by a
-// KvChannel; pure; the publisher's thread. Invariant: with a block all blocks before it are held.
+// have not been told yet. A block is named by its BlockHash. Owned by a KvChannel; pure; the publisher's thread.
+// Invariants: with a block all blocks before it are held; a hash stands for one block.
 #pragma once
 
 #include <array>
@@ -13,10 +13,10 @@
 
 #include "cache/holding_log.h"
 #include "core/types.h"
+#include "publish/block_hash.h"
 
 namespace chasqui::publish {
 
-using BlockHash = std::uint64_t;  // never 0
 using AdapterNames = std::map<std::uint64_t, std::string>;
 
 // Blocks of one medium that follow each other.
@@ -43,8 +43,7 @@ class HeldBlocks {
  public:
   static constexpr std::size_t kRun = 64;  // blocks of a run, at most
 
-  // `secret` is part of all hashes, so that no client can make two prompts whose blocks have one hash.
-  explicit HeldBlocks(std::uint64_t secret) : secret_(secret) {}
+  explicit HeldBlocks(const BlockHasher& hash) : hash_(hash) {}
 
   // What requests are computed with that routers can name, by AdapterSet::id; an empty name is the model's own. All
   // else is not told. True: what was told is wrong now, and all is to be told again.
@@ -76,13 +75,12 @@ class HeldBlocks {
     Medium medium = Medium::memory;
   };
 
-  BlockHash hash_of(BlockHash parent, std::uint64_t adapters, std::span<const Token> tokens) const;
   void begin(std::uint64_t id, const Holding& holding);
   void end(std::uint64_t id);
   void add_stored(BlockHash hash, const Block& block, Medium medium, std::vector<StoredRun>& out) const;
   void touch_all();
 
-  const std::uint64_t secret_;
+  const BlockHasher hash_;
   AdapterNames names_{{0, ""}};
   std::unordered_map<BlockHash, Block> blocks_;
   std::unordered_map<std::uint64_t, Held> holdings_;

@@ -96,7 +96,7 @@ class Life {
   HoldingLog log_{{}, 1, [this](HoldingChanges& changes) { waiting_.add(changes); }};
   PrefixCache cache_{{.bytes = 12'000, .holdings = &log_}};
   KvEventMetrics metrics_;
-  KvChannel channel_{1, metrics_};
+  KvChannel channel_{BlockHasher({1, 2}), metrics_};
   FakeRouter router_;
   RequestId computing_{};
   Tokens computed_;
@@ -113,11 +113,11 @@ TEST(HeldBlocksRandom, AreWhatTheCacheFinds) {
 }
 
 // Holdings of all kinds begin and end, seen by the publisher at any time.
-TEST(HeldBlocksRandom, CountEveryHolder) {
+void count_every_holder(const BlockHasher& hash) {
   std::mt19937 random(5);
   HoldingChanges waiting;
   HoldingLog log({}, 1, [&waiting](HoldingChanges& changes) { waiting.add(changes); });
-  HeldBlocks blocks(3);
+  HeldBlocks blocks(hash);
   std::vector<std::uint64_t> held;
   for (int i = 0; i < 20'000; ++i) {
     if (random() % 2 == 0) {
@@ -137,6 +137,10 @@ TEST(HeldBlocksRandom, CountEveryHolder) {
     ASSERT_TRUE(blocks.consistent());
   }
 }
+
+TEST(HeldBlocksRandom, CountEveryHolder) { count_every_holder(BlockHasher({1, 2})); }
+
+TEST(HeldBlocksRandom, CountEveryHolderWhereHashesAreEqual) { count_every_holder(BlockHasher({1, 2}, 7)); }
 
 }  // namespace
 }  // namespace chasqui::publish

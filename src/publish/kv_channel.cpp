@@ -42,8 +42,8 @@ void write(const RemovedBlocks& removed, MsgpackWriter& out) {
 
 }  // namespace
 
-KvChannel::KvChannel(std::uint64_t secret, KvEventMetrics& metrics, const KeptLimits& limits)
-    : limits_(limits), metrics_(metrics), blocks_(secret) {}
+KvChannel::KvChannel(const BlockHasher& hash, KvEventMetrics& metrics, const KeptLimits& limits)
+    : limits_(limits), metrics_(metrics), blocks_(hash) {}
 
 KvChannel::~KvChannel() {
   metrics_.held.add(-static_cast<std::int64_t>(shown_blocks_));

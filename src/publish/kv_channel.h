@@ -55,7 +55,7 @@ struct KvNews {
 class KvChannel {
  public:
   // `metrics` outlive it.
-  KvChannel(std::uint64_t secret, KvEventMetrics& metrics, const KeptLimits& limits = {});
+  KvChannel(const BlockHasher& hash, KvEventMetrics& metrics, const KeptLimits& limits = {});
   ~KvChannel();
   KvChannel(const KvChannel&) = delete;
   KvChannel& operator=(const KvChannel&) = delete;

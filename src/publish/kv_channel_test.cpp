@@ -29,7 +29,7 @@ class KvChannelTest : public testing::Test {
   std::optional<AdapterNames> names_;
   HoldingLog log_{{}, 1, [this](HoldingChanges& changes) { waiting_.add(changes); }};
   KvEventMetrics metrics_;
-  KvChannel channel_{7, metrics_, {.batches = 4, .bytes = 1 << 20}};
+  KvChannel channel_{BlockHasher({7, 8}), metrics_, {.batches = 4, .bytes = 1 << 20}};
   FakeRouter router_;
 };
 
@@ -183,6 +183,24 @@ TEST_F(KvChannelTest, CutsLongTalesIntoBatches) {
   EXPECT_GT(batches.size(), 1U);
   EXPECT_EQ(router_.prefixes().size(), 400U);
   EXPECT_GT(metrics_.kept_bytes.value(), 64 * 1024);
+}
+
+TEST_F(KvChannelTest, TakesNoPrefixForAnotherOfTheSameHash) {
+  KvEventMetrics metrics;
+  KvChannel channel{BlockHasher({7, 8}, 0), metrics};  // all blocks have one hash
+  const auto first = hold(counting(128));
+  const auto second = hold(counting(128, 1000));
+  const auto told = [&] {
+    std::vector<KvBatch> out;
+    log_.flush();
+    channel.apply({.changes = std::exchange(waiting_, {})}, 1, out);
+    router_.read(out);
+    return router_.prefixes().size();
+  };
+  EXPECT_EQ(told(), 1U) << "the first that has come";
+  log_.drop(second);
+  log_.drop(first);
+  EXPECT_EQ(told(), 0U);
 }
 
 }  // namespace
