@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -11,14 +12,17 @@
 #include "base/log.h"
 #include "base/thread_name.h"
 #include "base/wall_time.h"
+#include "net/rpc_endpoint.h"
 
 namespace chasqui {
 namespace {
 
 constexpr std::uint64_t kIdsOfALog = std::uint64_t{1} << 40;
 constexpr Duration kBetweenTellings = seconds(1);
-// Messages that wait for a subscriber: as many as can be repeated for it.
-constexpr int kSubscriberQueue = static_cast<int>(kSizeLimit<"kv_event_batches">);
+constexpr Duration kBetweenTries = milliseconds(10);
+constexpr int kSubscriberQueue = static_cast<int>(kSizeLimit<"kv_event_queue">);
+// That are taken at once, so that the thread has time for all else.
+constexpr int kSubscriptionsAtOnce = 1024;
 constexpr std::uint64_t kEndOfReplay = UINT64_MAX;
 
 std::string topic_or_standard(const std::string& topic) {
@@ -40,9 +44,37 @@ std::uint64_t from_big_endian(std::string_view bytes) {
   return out;
 }
 
+bool is_private(const std::string& host) {
+  const auto address = net::read_ipv4(host);
+  return address ? net::is_private_address(*address) : host == "[::1]";
+}
+
+// Events have what clients ask, and ZeroMQ bounds neither connections nor subscriptions. An endpoint that is connected
+// to has been chosen.
+Result<void> check_address(const std::string& flag, const std::string& endpoint) {
+  constexpr std::string_view kTcp = "tcp://";
+  const Result<bool> server = publish::listens(endpoint);
+  if (!server) return server.error();
+  if (!*server || !endpoint.starts_with(kTcp)) return {};
+  if (is_private(endpoint.substr(kTcp.size(), endpoint.rfind(':') - kTcp.size()))) return {};
+  return invalid_field(flag, flag + ' ' + endpoint +
+                                 " may be reached from other networks, which could read what clients ask and exhaust "
+                                 "the memory: name an address of a private network, or say --kv-events-public");
+}
+
+const char* role_of(const std::string& endpoint) {
+  const Result<bool> server = publish::listens(endpoint);
+  return server && *server ? "listens" : "connects";
+}
+
 }  // namespace
 
 Result<std::unique_ptr<KvPublisher>> KvPublisher::open(const publish::KvEventsConfig& config, HoldingOwner owner) {
+  for (const auto& [flag, endpoint] :
+       {std::pair("--kv-events", config.endpoint), std::pair("--kv-events-replay", config.replay)}) {
+    if (endpoint.empty() || config.anywhere) continue;
+    if (auto usable = check_address(flag, endpoint); !usable) return usable.error();
+  }
   const auto library = publish::zmq_library();
   if (!library) return library.error();
   std::unique_ptr<KvPublisher> out(new KvPublisher(config, owner, **library));
@@ -53,12 +85,13 @@ Result<std::unique_ptr<KvPublisher>> KvPublisher::open(const publish::KvEventsCo
   std::string replay = "off";
   if (!config.replay.empty()) {
     auto opened = publish::ZmqSocket::open(out->context_, publish::ZmqSocketKind::router, config.replay,
-                                           "--kv-events-replay", kSubscriberQueue + 1);
+                                           "--kv-events-replay", kSubscriberQueue);
     if (!opened) return opened.error();
     out->replay_ = std::move(*opened);
     replay = out->replay_->endpoint();
   }
-  log_info("KV events", {{"endpoint", out->publisher_->endpoint()}, {"replay", replay}, {"topic", out->topic_}});
+  log_info("KV events",
+           {{role_of(config.endpoint), out->publisher_->endpoint()}, {"replay", replay}, {"topic", out->topic_}});
   out->thread_ = std::thread([publisher = out.get()] { publisher->run(); });
   return out;
 }
@@ -67,6 +100,7 @@ KvPublisher::KvPublisher(const publish::KvEventsConfig& config, HoldingOwner own
     : topic_(topic_or_standard(config.topic)),
       owner_(owner),
       hash_(publish::BlockHasher::new_secret()),
+      kept_(config.replay.empty() ? publish::KeptLimits{0, 0} : publish::KeptLimits{}),
       context_(library),
       inbox_(1, [this] { wakeup_.signal(); }) {}
 
@@ -120,7 +154,10 @@ void KvPublisher::run() {
     }
     take_subscriptions();
     tell_owed();
-    if (replay_) replay();
+    if (replay_) take_request();
+    for (auto at = replays_.begin(); at != replays_.end();) {
+      at = repeat(at->first, at->second) ? replays_.erase(at) : std::next(at);
+    }
   }
   for (auto& [topic, model] : models_) {
     model.channel.clear(wall_time(), batches_);
@@ -136,14 +173,18 @@ void KvPublisher::wait() {
   items[static_cast<std::size_t>(count++)] = {publisher_->get(), -1, publish::kZmqReadable, 0};
   if (replay_) items[static_cast<std::size_t>(count++)] = {replay_->get(), -1, publish::kZmqReadable, 0};
   if (!deaf) items[static_cast<std::size_t>(count++)] = {nullptr, wakeup_.fd(), publish::kZmqReadable, 0};
-  const long most = deaf || owed ? kBetweenTellings / milliseconds(1) / 10 : -1;
+  long most = deaf || owed ? kBetweenTellings / milliseconds(1) / 10 : -1;
+  if (!replays_.empty()) most = kBetweenTries / milliseconds(1);
   context_.library.poll(items.data(), count, most);
   wakeup_.acknowledge();
 }
 
-// A message of one frame: 1 and the beginning of the topics; 0 where a subscription ends.
+// A message of one frame: 1 and the beginning of the topics; 0 where a subscription ends. The socket may never be
+// empty: where a peer repeats its subscription as fast as it can, the rest waits for the next turn.
 void KvPublisher::take_subscriptions() {
-  while (const auto frames = publisher_->receive()) {
+  for (int taken = 0; taken < kSubscriptionsAtOnce && !ends_.load(); ++taken) {
+    const auto frames = publisher_->receive();
+    if (!frames) return;
     const std::string_view text = frames->front();
     if (text.empty() || text.front() != 1) continue;
     for (auto& [topic, model] : models_) model.owed |= topic.starts_with(text.substr(1));
@@ -161,30 +202,49 @@ void KvPublisher::tell_owed() {
   }
 }
 
-// One request for each turn of the thread: [client, "", number].
-void KvPublisher::replay() {
+// One request for each turn of the thread: [client, "", number]. One that comes before the end of an answer takes its
+// place.
+void KvPublisher::take_request() {
   const auto frames = replay_->receive();
   if (!frames) return;
-  if (frames->size() != 3 || frames->back().size() != 8 || models_.empty()) {
-    return log_warning("a request to --kv-events-replay is not as it should be", {{"frames", frames->size()}});
+  if (frames->size() != 3 || frames->back().size() != 8) {
+    if (!std::exchange(warned_, true)) {
+      log_warning("a request to --kv-events-replay is not as it should be; later ones are not logged",
+                  {{"frames", frames->size()}});
+    }
+    return;
   }
   metrics_.replays.add();
+  Replay& replay = replays_[frames->front()] = {};
+  if (models_.empty()) return;  // it gets the end
   Model& model = models_.begin()->second;
-  const std::string& client = frames->front();
-  const auto repeated = model.channel.since(from_big_endian(frames->back()), wall_time(), batches_);
+  replay.next = model.channel.repeats_from(from_big_endian(frames->back()), wall_time(), batches_);
+  replay.end = model.channel.next();
   send(model, batches_);
-  for (const publish::KvBatch& batch : repeated) replay_->send({client, "", big_endian(batch.number), *batch.payload});
-  replay_->send({client, "", big_endian(kEndOfReplay), ""});
+}
+
+// Whether the client has all, or has gone. Batches that are not kept any more end the answer: the client sees a gap,
+// and asks again.
+bool KvPublisher::repeat(const std::string& client, Replay& replay) {
+  for (;; ++replay.next) {
+    const publish::KvBatch* batch = nullptr;
+    if (replay.next < replay.end) batch = models_.begin()->second.channel.kept(replay.next);
+    const publish::ZmqSent sent = batch != nullptr
+                                      ? replay_->send({client, "", big_endian(batch->number), *batch->payload})
+                                      : replay_->send({client, "", big_endian(kEndOfReplay), ""});
+    if (sent == publish::ZmqSent::full) return false;
+    if (sent == publish::ZmqSent::gone || batch == nullptr) return true;
+  }
 }
 
 KvPublisher::Model& KvPublisher::model_of(const std::string& topic) {
-  return models_.try_emplace(topic, topic, hash_, metrics_).first->second;
+  return models_.try_emplace(topic, topic, hash_, metrics_, kept_).first->second;
 }
 
 void KvPublisher::send(const Model& model, std::vector<publish::KvBatch>& batches) {
   for (const publish::KvBatch& batch : batches) {
-    const bool sent = publisher_->send({model.topic, big_endian(batch.number), *batch.payload});
-    (sent ? metrics_.batches : metrics_.dropped).add();
+    const auto sent = publisher_->send({model.topic, big_endian(batch.number), *batch.payload});
+    (sent == publish::ZmqSent::yes ? metrics_.batches : metrics_.dropped).add();
   }
   batches.clear();
 }

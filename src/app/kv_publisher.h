@@ -3,8 +3,9 @@
 // serve(); outlives all engines. Workers merge their changes into a mailbox and go on; a thread of its own does the
 // rest, and never waits for a subscriber.
 //
-// Who subscribes is told everything: all is cleared and told again under the topics of the subscription, at most once
-// a second for each, to all subscribers.
+// A new subscriber is told everything: all is cleared and told again under the topics of the subscription, at most once
+// a second for each, to all subscribers. Answers of the ROUTER socket are sent as their readers take them: what waits
+// for one is bounded by the queue of the socket, and of the rest only a number is kept.
 #pragma once
 
 #include <atomic>
@@ -52,13 +53,20 @@ class KvPublisher {
     std::int64_t count = 1;  // that became one
   };
   struct Model {
-    Model(const std::string& name, const publish::BlockHasher& hash, publish::KvEventMetrics& metrics)
-        : topic(name), channel(hash, metrics) {}
+    Model(const std::string& name, const publish::BlockHasher& hash, publish::KvEventMetrics& metrics,
+          const publish::KeptLimits& kept)
+        : topic(name), channel(hash, metrics, kept) {}
 
     const std::string topic;
     publish::KvChannel channel;
     bool owed = false;     // everything, to a subscriber
     TimePoint told_all{};  // when it was told last
+  };
+
+  // What a client is still to be sent.
+  struct Replay {
+    std::uint64_t next = 0;
+    std::uint64_t end = 0;
   };
 
   KvPublisher(const publish::KvEventsConfig& config, HoldingOwner owner, const publish::ZmqLibrary& library);
@@ -68,7 +76,8 @@ class KvPublisher {
   void wait();
   void take_subscriptions();
   void tell_owed();
-  void replay();
+  void take_request();
+  bool repeat(const std::string& client, Replay& replay);
   Model& model_of(const std::string& topic);
   void send(const Model& model, std::vector<publish::KvBatch>& batches);
   double wall_time() const;
@@ -76,6 +85,7 @@ class KvPublisher {
   const std::string topic_;
   const HoldingOwner owner_;
   const publish::BlockHasher hash_;
+  const publish::KeptLimits kept_;
   const RealClock clock_;
   publish::KvEventMetrics metrics_;
   publish::ZmqContext context_;
@@ -87,7 +97,9 @@ class KvPublisher {
   std::atomic<bool> ends_{false};
   // The thread's.
   std::map<std::string, Model> models_;  // by topic
+  std::map<std::string, Replay> replays_;  // by client
   std::vector<publish::KvBatch> batches_;
+  bool warned_ = false;
 
   std::thread thread_;
 };

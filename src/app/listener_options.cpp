@@ -42,6 +42,9 @@ void add_router_options(CLI::App& app, ServeConfig& config) {
                  "repeat on this endpoint what a subscriber of --kv-events has missed")
       ->envname("CHASQUI_KV_EVENTS_REPLAY")
       ->type_name("ENDPOINT");
+  app.add_flag("--kv-events-public", config.kv_events.anywhere,
+               "--kv-events and --kv-events-replay may listen at addresses that other networks reach")
+      ->envname("CHASQUI_KV_EVENTS_PUBLIC");
   app.add_option("--kv-events-topic", config.kv_events.topic, "topic of --kv-events; {model} is the name of the model")
       ->envname("CHASQUI_KV_EVENTS_TOPIC")
       ->type_name("TOPIC")

@@ -73,6 +73,7 @@ void KvChannel::publish(const BlockChanges& changes, bool cleared, double now, s
   const auto ended = [&] {
     if (++count; events.size() >= kBatchBytes) send(std::exchange(count, 0), std::exchange(events, {}), now, out);
   };
+  telling_ = cleared;
   if (cleared) {
     told_all_ = next_;
     writer.array(1);
@@ -101,10 +102,21 @@ void KvChannel::send(std::size_t events, const std::string& written, double now,
   writer.array(events);
   payload += written;
   writer.number(0);
-  kept_bytes_ += payload.size();
   out.push_back({next_++, std::make_shared<const std::string>(std::move(payload))});
-  kept_.push_back(out.back());
+  if (limits_.batches > 0) keep(out.back());
+}
+
+// An answer that cannot go back as far as was asked begins with the last telling of everything. So that is dropped only
+// when what came after it is too much by itself: then all is told again.
+void KvChannel::keep(const KvBatch& batch) {
+  const std::size_t bytes = batch.payload->size();
+  kept_.push_back(batch);
+  kept_bytes_ += bytes;
+  later_bytes_ = telling_ ? 0 : later_bytes_ + bytes;
+  if (telling_) told_all_end_ = next_;
+  const bool whole = next_ - told_all_end_ <= limits_.batches && later_bytes_ <= limits_.bytes;
   while (kept_.size() > limits_.batches || kept_bytes_ > limits_.bytes) {
+    if (kept_.empty() || (whole && oldest() == told_all_)) break;
     kept_bytes_ -= kept_.front().payload->size();
     kept_.pop_front();
   }
@@ -117,13 +129,14 @@ void KvChannel::show() {
                           static_cast<std::int64_t>(std::exchange(shown_bytes_, kept_bytes_)));
 }
 
-std::vector<KvBatch> KvChannel::since(std::uint64_t number, double now, std::vector<KvBatch>& out) {
-  const auto oldest = [this] { return next_ - kept_.size(); };
-  if (number < oldest() || number > next_) {
-    if (told_all_ < oldest() || next_ == 0) tell_all(now, out);
-    number = std::max(told_all_, oldest());
-  }
-  return {kept_.begin() + static_cast<std::ptrdiff_t>(number - oldest()), kept_.end()};
+std::uint64_t KvChannel::repeats_from(std::uint64_t number, double now, std::vector<KvBatch>& out) {
+  if (number >= oldest() && number <= next_) return number;
+  if (told_all_ < oldest() || next_ == 0) tell_all(now, out);
+  return told_all_;
+}
+
+const KvBatch* KvChannel::kept(std::uint64_t number) const {
+  return number >= oldest() && number < next_ ? &kept_[number - oldest()] : nullptr;
 }
 
 }  // namespace chasqui::publish

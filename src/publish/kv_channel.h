@@ -1,5 +1,5 @@
 // What routers are told of one model: its blocks as batches of events in the format of vLLM, with ascending numbers,
-// and the latest batches for who has missed some. Owned by the KvPublisher; pure; its thread.
+// and the latest batches for those that have missed some. Owned by the KvPublisher; pure; its thread.
 //
 //   batch         [seconds since 1970, [events], 0]   0: data_parallel_rank
 //   events        ["BlockStored", [hashes], hash of the block before them or nil, [tokens], 64, nil (lora_id), medium,
@@ -41,7 +41,8 @@ struct KvBatch {
   std::shared_ptr<const std::string> payload;
 };
 
-// Of the batches that can be repeated.
+// Of the batches that can be repeated: of those after the last telling of everything, which is kept whole as long as
+// they are within the limits. No batches: nothing is repeated, and nothing kept.
 struct KeptLimits {
   std::size_t batches = kSizeLimit<"kv_event_batches">;
   std::size_t bytes = kSizeLimit<"kv_event_bytes">;
@@ -67,13 +68,19 @@ class KvChannel {
   // The node ends.
   void clear(double now, std::vector<KvBatch>& out);
 
-  // What a subscriber gets that has all batches before this one. Where they are not kept any more, all is told again,
-  // to others as well, and it gets that.
-  std::vector<KvBatch> since(std::uint64_t number, double now, std::vector<KvBatch>& out);
+  // From where to repeat for a subscriber that has all batches before this one. Where they are not kept any more, all
+  // is told again, to others as well, and it gets that. REQUIRES: batches are kept
+  std::uint64_t repeats_from(std::uint64_t number, double now, std::vector<KvBatch>& out);
+  // Null: it is not kept any more, or there has been none yet. Until the channel is told something.
+  const KvBatch* kept(std::uint64_t number) const;
+  // The number of the next batch.
+  std::uint64_t next() const { return next_; }
 
  private:
   void publish(const BlockChanges& changes, bool cleared, double now, std::vector<KvBatch>& out);
   void send(std::size_t events, const std::string& written, double now, std::vector<KvBatch>& out);
+  void keep(const KvBatch& batch);
+  std::uint64_t oldest() const { return next_ - kept_.size(); }
   void show();
 
   const KeptLimits limits_;
@@ -82,7 +89,10 @@ class KvChannel {
   std::deque<KvBatch> kept_;  // the latest
   std::size_t kept_bytes_ = 0;
   std::uint64_t next_ = 0;
-  std::uint64_t told_all_ = 0;  // the batch that cleared last
+  std::uint64_t told_all_ = 0;      // the batch that cleared last
+  std::uint64_t told_all_end_ = 0;  // the batch after that telling
+  bool telling_ = false;
+  std::size_t later_bytes_ = 0;  // of batches after it
   std::size_t shown_blocks_ = 0;
   std::size_t shown_bytes_ = 0;
 };

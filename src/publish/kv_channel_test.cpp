@@ -11,6 +11,15 @@ namespace {
 using Tokens = std::vector<Token>;
 using Prefixes = std::set<Tokens>;
 
+std::vector<KvBatch> since(KvChannel& channel, std::uint64_t number, double now, std::vector<KvBatch>& out) {
+  std::vector<KvBatch> repeated;
+  for (number = channel.repeats_from(number, now, out); const KvBatch* batch = channel.kept(number); ++number) {
+    repeated.push_back(*batch);
+  }
+  EXPECT_EQ(number, channel.next());
+  return repeated;
+}
+
 // A worker's log, a channel, and a router that misses nothing.
 class KvChannelTest : public testing::Test {
  protected:
@@ -129,10 +138,10 @@ TEST_F(KvChannelTest, RepeatsWhatIsKept) {
   hold(counting(128, 1000));
   publish();
   std::vector<KvBatch> out;
-  late.read(channel_.since(late.next, 2, out));
+  late.read(since(channel_, late.next, 2, out));
   EXPECT_TRUE(out.empty());
   EXPECT_EQ(late.prefixes(), router_.prefixes());
-  EXPECT_TRUE(channel_.since(late.next, 2, out).empty()) << "it has all";
+  EXPECT_TRUE(since(channel_, late.next, 2, out).empty()) << "it has all";
 }
 
 TEST_F(KvChannelTest, TellsAllAgainWhereTooMuchWasMissed) {
@@ -141,7 +150,7 @@ TEST_F(KvChannelTest, TellsAllAgainWhereTooMuchWasMissed) {
     publish();
   }
   std::vector<KvBatch> out;
-  const auto repeated = channel_.since(0, 2, out);
+  const auto repeated = since(channel_, 0, 2, out);
   ASSERT_FALSE(out.empty());
   router_.read(out);
   FakeRouter late;
@@ -152,9 +161,9 @@ TEST_F(KvChannelTest, TellsAllAgainWhereTooMuchWasMissed) {
   EXPECT_EQ(late.next, router_.next);
   // The next one that is as late gets the same, and the others are left alone.
   out.clear();
-  EXPECT_EQ(channel_.since(1, 2, out).size(), repeated.size());
+  EXPECT_EQ(since(channel_, 1, 2, out).size(), repeated.size());
   EXPECT_TRUE(out.empty());
-  EXPECT_EQ(channel_.since(1'000'000, 2, out).size(), repeated.size()) << "a number of an earlier process";
+  EXPECT_EQ(since(channel_, 1'000'000, 2, out).size(), repeated.size()) << "a number of an earlier process";
   EXPECT_EQ(metrics_.told_again.value(), 1U);
 }
 
@@ -183,6 +192,54 @@ TEST_F(KvChannelTest, CutsLongTalesIntoBatches) {
   EXPECT_GT(batches.size(), 1U);
   EXPECT_EQ(router_.prefixes().size(), 400U);
   EXPECT_GT(metrics_.kept_bytes.value(), 64 * 1024);
+}
+
+TEST_F(KvChannelTest, RepeatsATellingThatIsMoreThanIsKept) {
+  KvEventMetrics metrics;
+  KvChannel channel{BlockHasher({7, 8}), metrics, {.batches = 2, .bytes = 100'000}};
+  const auto apply = [&] {
+    std::vector<KvBatch> out;
+    log_.flush();
+    channel.apply({.changes = std::exchange(waiting_, {})}, 1, out);
+    router_.read(out);
+  };
+  const auto repeats = [&] {
+    std::vector<KvBatch> out;
+    const auto repeated = since(channel, 1'000'000, 2, out);  // a number of an earlier process
+    router_.read(out);
+    FakeRouter late;
+    late.next = repeated.front().number;
+    late.read(repeated);
+    EXPECT_EQ(late.cleared, 1U);
+    EXPECT_EQ(late.prefixes(), router_.prefixes());
+  };
+  apply();
+  for (Token i = 0; i < 1000; ++i) hold(counting(64, 1'000'000 + 100 * i));
+  apply();
+  std::vector<KvBatch> out;
+  channel.tell_all(1, out);
+  EXPECT_GT(out.size(), 2U);
+  router_.read(out);
+  repeats();
+  EXPECT_EQ(router_.prefixes().size(), 1000U);
+  for (Token i = 1; i < 6; ++i) {
+    hold(counting(64, 100'000 * i));
+    apply();
+    repeats();
+  }
+  EXPECT_EQ(metrics.told_again.value(), 2U) << "not for each request";
+}
+
+TEST_F(KvChannelTest, KeepsNothingThatIsNotRepeated) {
+  KvEventMetrics metrics;
+  KvChannel channel{BlockHasher({7, 8}), metrics, {.batches = 0, .bytes = 0}};
+  hold(counting(64));
+  log_.flush();
+  std::vector<KvBatch> out;
+  channel.apply({.changes = waiting_}, 1, out);
+  EXPECT_EQ(out.size(), 1U);
+  EXPECT_EQ(channel.kept(0), nullptr);
+  EXPECT_EQ(metrics.kept_bytes.value(), 0);
 }
 
 TEST_F(KvChannelTest, TakesNoPrefixForAnotherOfTheSameHash) {

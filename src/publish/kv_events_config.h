@@ -13,6 +13,7 @@ struct KvEventsConfig {
   std::string endpoint{};  // empty: nothing is published
   std::string replay{};    // empty: nothing is repeated. REQUIRES: there is one topic
   std::string topic{};     // with {model} in it, its name; empty: kv@HOST@{model}
+  bool anywhere = false;   // addresses that other networks may reach
 };
 
 // In a topic.

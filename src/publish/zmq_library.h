@@ -25,10 +25,17 @@ enum class ZmqSocketKind : int { router = 6, xpub = 9 };
 enum class ZmqOption : int {
   more = 13,
   linger = 17,
+  frame_bytes = 22,
   send_queue = 23,
+  receive_queue = 24,
   endpoint = 32,
+  never_drop = 33,
   all_subscriptions = 40,
-  ipv6 = 42
+  ipv6 = 42,
+  ping_interval = 75,
+  ping_lifetime = 76,
+  ping_timeout = 77,
+  unsent_timeout = 80
 };
 constexpr int kZmqDontWait = 1;
 constexpr int kZmqSendMore = 2;

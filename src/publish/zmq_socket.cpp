@@ -1,6 +1,8 @@
 #include "publish/zmq_socket.h"
 
 #include <array>
+#include <cerrno>
+#include <cstdint>
 #include <utility>
 
 #include "publish/kv_events_config.h"
@@ -10,6 +12,13 @@ namespace {
 
 // At the end, for what was sent last.
 constexpr int kLingerMs = 250;
+// Messages of one peer that wait to be read; with more, it has to wait. An XPUB socket empties this queue into one
+// without a bound, as long as it is filled again meanwhile: measured with a peer that repeats its subscription without
+// end, that one stays short with 4, and grows with 64 while the thread does something else.
+constexpr int kReceiveQueue = 4;
+// A peer that has vanished, or has left unread for so long what was sent, is cut off, with all that waits for it.
+constexpr int kPingMs = 20'000;
+constexpr int kPingTimeoutMs = 60'000;
 
 Error bad_endpoint(const std::string& flag, const std::string& endpoint, const std::string& why) {
   return invalid_field(flag, flag + ' ' + endpoint + ": " + why);
@@ -25,15 +34,7 @@ Result<std::unique_ptr<ZmqSocket>> ZmqSocket::open(ZmqContext& context, ZmqSocke
   void* const made = library.socket(context.get(), static_cast<int>(kind));
   if (made == nullptr) return bad_endpoint(flag, endpoint, library.text_of(library.last_error()));
   std::unique_ptr<ZmqSocket> out(new ZmqSocket(library, made));
-  const int yes = 1;
-  library.setsockopt(made, static_cast<int>(ZmqOption::linger), &kLingerMs, sizeof(kLingerMs));
-  library.setsockopt(made, static_cast<int>(ZmqOption::send_queue), &queue, sizeof(queue));
-  if (endpoint.find('[') != std::string::npos) {
-    library.setsockopt(made, static_cast<int>(ZmqOption::ipv6), &yes, sizeof(yes));
-  }
-  if (kind == ZmqSocketKind::xpub) {
-    library.setsockopt(made, static_cast<int>(ZmqOption::all_subscriptions), &yes, sizeof(yes));
-  }
+  out->configure(kind, queue, endpoint.find('[') != std::string::npos);
   const int rc = *server ? library.bind(made, endpoint.c_str()) : library.connect(made, endpoint.c_str());
   if (rc != 0) return bad_endpoint(flag, endpoint, library.text_of(library.last_error()));
   std::array<char, 512> text{};
@@ -41,6 +42,22 @@ Result<std::unique_ptr<ZmqSocket>> ZmqSocket::open(ZmqContext& context, ZmqSocke
   const int told = library.getsockopt(made, static_cast<int>(ZmqOption::endpoint), text.data(), &length);
   out->endpoint_ = told == 0 ? text.data() : endpoint;
   return out;
+}
+
+void ZmqSocket::configure(ZmqSocketKind kind, int queue, bool ipv6) {
+  const auto set = [this](ZmqOption option, auto value) {
+    library_.setsockopt(socket_, static_cast<int>(option), &value, sizeof(value));
+  };
+  set(ZmqOption::linger, kLingerMs);
+  set(ZmqOption::frame_bytes, static_cast<std::int64_t>(kFrameBytes));
+  set(ZmqOption::send_queue, queue);
+  set(ZmqOption::receive_queue, kReceiveQueue);
+  set(ZmqOption::ping_interval, kPingMs);
+  set(ZmqOption::ping_timeout, kPingTimeoutMs);
+  set(ZmqOption::ping_lifetime, kPingTimeoutMs);
+  set(ZmqOption::unsent_timeout, kPingTimeoutMs);
+  if (ipv6) set(ZmqOption::ipv6, 1);
+  set(kind == ZmqSocketKind::xpub ? ZmqOption::all_subscriptions : ZmqOption::never_drop, 1);
 }
 
 ZmqSocket::~ZmqSocket() { library_.close(socket_); }
@@ -54,7 +71,9 @@ std::optional<std::vector<std::string>> ZmqSocket::receive() {
       library_.message_close(&message);
       return std::nullopt;  // frames come together, so it is the first
     }
-    frames.emplace_back(static_cast<const char*>(library_.message_data(&message)), library_.message_size(&message));
+    if (frames.size() < kFrames) {
+      frames.emplace_back(static_cast<const char*>(library_.message_data(&message)), library_.message_size(&message));
+    }
     library_.message_close(&message);
     std::size_t size = sizeof(more);
     if (library_.getsockopt(socket_, static_cast<int>(ZmqOption::more), &more, &size) != 0) more = 0;
@@ -62,12 +81,14 @@ std::optional<std::vector<std::string>> ZmqSocket::receive() {
   return frames;
 }
 
-bool ZmqSocket::send(std::initializer_list<std::string_view> frames) {
+ZmqSent ZmqSocket::send(std::initializer_list<std::string_view> frames) {
   for (const std::string_view& frame : frames) {
     const int more = &frame + 1 != frames.end() ? kZmqSendMore : 0;
-    if (library_.send(socket_, frame.data(), frame.size(), more | kZmqDontWait) < 0) return false;
+    if (library_.send(socket_, frame.data(), frame.size(), more | kZmqDontWait) < 0) {
+      return library_.last_error() == EAGAIN ? ZmqSent::full : ZmqSent::gone;
+    }
   }
-  return true;
+  return ZmqSent::yes;
 }
 
 }  // namespace chasqui::publish

@@ -1,6 +1,8 @@
-// A socket of ZeroMQ: what of libzmq's errors and memory callers need not know. Used by one thread. Never waits.
+// A socket of ZeroMQ: hides libzmq's errors and memory. What a peer sends and leaves unread is bounded, as far as
+// libzmq can do that. Used by one thread. Never waits.
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -28,10 +30,16 @@ class ZmqContext {
   void* const context_;
 };
 
+// `full`: too much waits for this peer. `gone`: there is no such peer any more.
+enum class ZmqSent { yes, full, gone };
+
 class ZmqSocket {
  public:
+  static constexpr std::size_t kFrameBytes = 1024;  // that a peer may send; it is cut off otherwise
+  static constexpr std::size_t kFrames = 4;         // of a message; more are not read
+
   // Listens, or connects, as the endpoint says. `flag` is named in errors. `queue`: messages that may wait for one
-  // peer; those beyond it are lost for that peer.
+  // peer; an XPUB socket loses those beyond it for that peer.
   static Result<std::unique_ptr<ZmqSocket>> open(ZmqContext& context, ZmqSocketKind kind, const std::string& endpoint,
                                                  const std::string& flag, int queue);
   ~ZmqSocket();
@@ -42,13 +50,14 @@ class ZmqSocket {
   // With the port that the system has chosen where the endpoint says "*".
   const std::string& endpoint() const { return endpoint_; }
 
-  // All frames of a message; nothing when none waits.
+  // The frames of a message; nothing when none waits.
   std::optional<std::vector<std::string>> receive();
-  // All frames of a message. False: it was not taken. REQUIRES: there is one
-  bool send(std::initializer_list<std::string_view> frames);
+  // All frames of a message; the first one of a ROUTER socket names the peer. REQUIRES: there is one
+  ZmqSent send(std::initializer_list<std::string_view> frames);
 
  private:
   ZmqSocket(const ZmqLibrary& library, void* socket) : library_(library), socket_(socket) {}
+  void configure(ZmqSocketKind kind, int queue, bool ipv6);
 
   const ZmqLibrary& library_;
   void* const socket_;

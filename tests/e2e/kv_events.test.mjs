@@ -8,7 +8,7 @@ import * as test from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import { ask, endless, stream } from './client.mjs';
-import { Router } from './kv_router.mjs';
+import { Peer, Router, numbered } from './kv_router.mjs';
 import { binary, demo, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -20,7 +20,7 @@ const noZmq = tried.stderr.includes('there is no ZeroMQ') ? 'libzmq is not insta
 
 async function startNode(t, more = []) {
   const server = await start(t, [...demo, '-np', '4', '-c', '8192', ...flags, ...more]);
-  const [, events, replay] = /KV events.* endpoint=(\S+) replay=(\S+)/.exec(server.stderr);
+  const [, events, replay] = /KV events.* (?:listens|connects)=(\S+) replay=(\S+)/.exec(server.stderr);
   return { server, events, replay };
 }
 
@@ -49,11 +49,107 @@ describe('flags of KV events', () => {
       [['--kv-events-replay', anyPort], '--kv-events-replay is of no use without --kv-events'],
       [['--kv-events-topic', 'kv'], '--kv-events-topic is of no use without --kv-events'],
       [['--kv-events', anyPort, '--api-key', 'a,b'], '--cache-shared'],
+      [['--kv-events', 'tcp://*:5557'], '--kv-events tcp://*:5557 may be reached from other networks'],
+      [['--kv-events', 'tcp://203.0.113.1:5557'], 'say --kv-events-public'],
+      [['--kv-events', 'tcp://[2001:db8::1]:5557'], 'say --kv-events-public'],
+      [['--kv-events', anyPort, '--kv-events-replay', 'tcp://0.0.0.0:*'], '--kv-events-replay tcp://0.0.0.0:*'],
     ]) {
       const { code, stderr } = await run(['serve', '--port', '0', ...sim, ...args]);
       assert.equal(code, 2);
       assert.ok(stderr.includes(words), stderr);
     }
+  });
+});
+
+it('has libzmq where it has to', { skip: !process.env.CI && !process.env.CHASQUI_NEEDS_ZMQ }, () => {
+  assert.equal(noZmq, false);
+});
+
+// Sends the same subscription again and again, as fast as it is read.
+async function flood(t, endpoint) {
+  const peer = await Peer.open(endpoint, 'SUB');
+  t.after(() => peer.close());
+  const again = Buffer.concat(Array(20_000).fill(Buffer.from('\x00\x04\x01kv@')));
+  const write = () => {
+    while (!peer.socket.destroyed && peer.socket.write(again));
+  };
+  peer.socket.on('drain', write);
+  peer.socket.pause();
+  write();
+  return peer;
+}
+
+// What a client of the replay endpoint gets for its first whole request.
+async function answerTo(peer) {
+  const numbers = [];
+  for (;;) {
+    const [, number, payload] = await peer.next();
+    if (payload.length === 0) return numbers;
+    numbers.push(Number(number.readBigUInt64BE()));
+  }
+}
+
+it('listens at every address where that is meant', { skip: noZmq }, async (t) => {
+  const server = await start(t, [...sim, '--kv-events', 'tcp://*:*', '--kv-events-public']);
+  assert.match(server.stderr, /KV events.* listens=tcp:\/\/0\.0\.0\.0:\d+ replay=off/);
+});
+
+describe('peers that mean no good', { skip: noZmq }, () => {
+  it('are cut off with frames that are too large, and ignored with others', async (t) => {
+    const { server, events, replay } = await startNode(t);
+    for (const [endpoint, kind] of [[events, 'SUB'], [replay, 'DEALER']]) {
+      for (const size of [1025, 10 << 20]) {
+        const peer = await Peer.open(endpoint, kind);
+        peer.send(Buffer.alloc(size, 1));
+        await peer.closed;
+      }
+    }
+    const odd = [[Buffer.alloc(0)], [Buffer.from('\x02')], [Buffer.from('\x01kv@'), Buffer.from('x')],
+      Array(100).fill(Buffer.from('x')), [Buffer.alloc(0), Buffer.alloc(7)]];
+    const subscriber = await Peer.open(events, 'SUB');
+    const client = await Peer.open(replay, 'DEALER');
+    for (const frames of odd) {
+      subscriber.send(...frames);
+      client.send(...frames);
+    }
+    client.send(Buffer.alloc(0), numbered(0));
+    const router = new Router(t);
+    await router.subscribe(events);
+    await complete(server, tokensOf(1, 300));
+    await readAll(router, server);
+    assert.equal(router.count(), 4);
+    assert.equal((await answerTo(client))[0], 0);
+    assert.equal(server.stderr.match(/--kv-events-replay is not as it should be/g).length, 1);
+    subscriber.close();
+    client.close();
+  });
+
+  it('do not keep others from being told, nor the server from ending', async (t) => {
+    const { server, events, replay } = await startNode(t);
+    const peer = await flood(t, events);
+    const router = new Router(t);
+    await router.subscribe(events);
+    await complete(server, tokensOf(1, 300));
+    while (router.count() < 4) await router.read();
+    assert.ok(await new Router().replay(replay, 0) > 0);
+    server.signal('SIGTERM');
+    await server.ended;
+    peer.close();
+  });
+
+  it('do not keep the server from ending when they do not read', async (t) => {
+    const { server, events, replay } = await startNode(t);
+    const subscriber = await Peer.open(events, 'SUB');
+    const client = await Peer.open(replay, 'DEALER');
+    t.after(() => [subscriber, client].forEach((peer) => peer.close()));
+    subscriber.send(Buffer.from('\x01kv@'));
+    [subscriber, client].forEach((peer) => peer.socket.pause());
+    for (let i = 0; i < 5; i++) await complete(server, tokensOf(i, 400));
+    for (let i = 0; i < 10_000; i++) client.send(Buffer.alloc(0), numbered(0));
+    await server.until((now) => now.value('chasqui_kv_event_replays_total') > 1000);
+    assert.ok(await new Router().replay(replay, 0) > 0, 'another client is answered');
+    server.signal('SIGTERM');
+    await server.ended;
   });
 });
 

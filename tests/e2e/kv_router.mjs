@@ -7,7 +7,7 @@ import net from 'node:net';
 const block = 64;
 
 // One connection to a socket of ZeroMQ, without security. Frames of a message come together.
-class Peer {
+export class Peer {
   static async open(endpoint, kind) {
     const peer = new Peer();
     const { hostname, port } = new URL(endpoint.replace('tcp:', 'http:'));
@@ -16,6 +16,8 @@ class Peer {
     peer.frames = [];
     peer.messages = [];
     peer.wake = () => {};
+    peer.socket.on('error', () => {}); // it is cut off
+    peer.closed = new Promise((resolve) => peer.socket.on('close', resolve));
     await once(peer.socket, 'connect');
     const greeting = Buffer.alloc(64);
     greeting[0] = 0xff;
@@ -65,6 +67,10 @@ class Peer {
       const body = this.bytes.subarray(head, head + length);
       this.bytes = this.bytes.subarray(head + length);
       if (flags & 4) {
+        if (body.toString('latin1', 1, 5) === 'PING') {
+          this.write(4, Buffer.concat([Buffer.from('\x04PONG'), body.subarray(7)]));
+          continue;
+        }
         assert.equal(body.toString('latin1', 1, 6), 'READY');
         this.ready = true;
         this.wake();
@@ -108,7 +114,7 @@ function unpack(bytes, at = { at: 0 }) {
   }
 }
 
-const numbered = (number) => {
+export const numbered = (number) => {
   const out = Buffer.alloc(8);
   out.writeBigUInt64BE(BigInt(number));
   return out;
