@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/sip_hash.h"
 #include "core/types.h"
 
 namespace chasqui::publish {
@@ -14,12 +15,8 @@ using BlockHash = std::uint64_t;  // never 0
 
 class BlockHasher {
  public:
-  struct Secret {
-    std::uint64_t first = 0;
-    std::uint64_t second = 0;
-  };
-  // Of unpredictable bits.
-  static Secret new_secret();
+  using Secret = SipKey;
+  static Secret new_secret() { return SipKey::random(); }
 
   // `mask`: bits that count, fewer in tests, where hashes are to be equal.
   explicit BlockHasher(Secret secret, std::uint64_t mask = ~std::uint64_t{0}) : secret_(secret), mask_(mask) {}
@@ -30,8 +27,5 @@ class BlockHasher {
   Secret secret_;
   std::uint64_t mask_;
 };
-
-// Of 64-bit words, each in little endian.
-std::uint64_t siphash(BlockHasher::Secret secret, std::span<const std::uint64_t> words);
 
 }  // namespace chasqui::publish

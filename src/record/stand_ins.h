@@ -8,23 +8,20 @@
 
 #include <cstdint>
 
+#include "base/sip_hash.h"
 #include "core/types.h"
 
 namespace chasqui {
 
 class StandIns {
  public:
-  struct Secret {
-    std::uint64_t first = 0;
-    std::uint64_t second = 0;
-  };
+  using Secret = SipKey;
   // A place in a text: all that was before it.
   struct Place {
     std::uint64_t digest = 0;
   };
 
-  // Of unpredictable bits.
-  static Secret new_secret();
+  static Secret new_secret() { return SipKey::random(); }
 
   explicit StandIns(Secret secret) : secret_(secret) {}
 
