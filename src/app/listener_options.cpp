@@ -33,9 +33,8 @@ void add_operator_options(CLI::App& app, ServeConfig& config) {
 
 void add_router_options(CLI::App& app, ServeConfig& config) {
   app.add_option("--kv-events", config.kv_events.endpoint,
-                 "publish which prefixes the node holds, with their tokens, for routers, by ZeroMQ in vLLM's format: "
-                 "tcp://ADDRESS:PORT, where * is every address, or ipc://PATH; a host name is connected to: see "
-                 "docs/fleet.md")
+                 "tell routers which prefixes the node holds, as vLLM does: tcp://ADDRESS:PORT (*: every address) or "
+                 "ipc://PATH; see docs/fleet.md")
       ->envname("CHASQUI_KV_EVENTS")
       ->type_name("ENDPOINT");
   app.add_option("--kv-events-replay", config.kv_events.replay,
