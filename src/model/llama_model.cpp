@@ -323,7 +323,10 @@ DecodeStatus LlamaModel::decode_as(ThreadPlan plan, const Batch& batch) {
       return finish(status, batch);
     }
     ++cuts_;
-    if (!roll_back(batch)) return finish(-1, batch);
+    if (!roll_back(batch)) {
+      if (core_place_) core_place_->end_decode(end);
+      return finish(-1, batch);
+    }
     log_debug("a decode was cut: its threads wait for each other",
               {{"threads", plan.threads}, {"rows", batch.rows.size()}, {"spent_ms", to_milliseconds(end - start)}});
     plan = choice_->cut(end - start, end);

@@ -117,7 +117,7 @@ class LlamaModel final : public Model {
   TimePoint deadline_ = kNever;
   bool cut_ = false;                // it was ended at the deadline
   bool uncut_ = false;              // it is to be computed to its end
-  bool cuttable_ = false;           // where not all are: the slot of its rows can be brought back
+  bool cuttable_ = false;           // it may be ended, since its slots can be brought back
   std::atomic<bool> ended_{false};  // … or on request: what libllama says about it is no error
 
   std::optional<LlamaRows> rows_;             // of the running decode; there once it is open
