@@ -9,6 +9,12 @@
 #include "cache/holding_log.h"
 
 namespace chasqui {
+namespace {
+
+// Of entries that are next to leave, so that a step does not walk through all of a cache of short ones.
+constexpr int kLeavingLookedAt = 64;
+
+}  // namespace
 
 PrefixCache::PrefixCache(const Limits& limits, std::pmr::memory_resource* upstream)
     : limits_(limits),
@@ -230,6 +236,21 @@ std::optional<PrefixCache::Kept> PrefixCache::next_unseen() {
   const EntryId id = *unseen_.rbegin();
   unseen_.erase(id);
   return kept(id);
+}
+
+std::optional<PrefixCache::Kept> PrefixCache::next_to_leave(std::size_t needed) {
+  if (bytes() + needed <= limits_.bytes) return std::nullopt;
+  std::size_t freed = 0;
+  int looked_at = 0;
+  for (const Rank& rank : ranks_) {
+    if (freed >= needed || ++looked_at > kLeavingLookedAt) break;
+    Entry& entry = entries_.at(rank.id);
+    const std::size_t size = entry.snapshot->resident_bytes();
+    if (size > needed || leased(entry)) continue;
+    freed += size;
+    if (!std::exchange(entry.said_to_leave, true)) return kept(rank.id);
+  }
+  return std::nullopt;
 }
 
 std::vector<EntryId> PrefixCache::by_value() const {

@@ -123,6 +123,9 @@ class PrefixCache {
   void take_evicted(std::vector<Kept>& out);
   // The newest entry that was not asked for by this; nothing when there is none left.
   std::optional<Kept> next_unseen();
+  // One of those that leave first when so many bytes are needed, if these are not free; each entry once. None that is
+  // larger: while it is written it cannot leave. Looks at a bounded number.
+  std::optional<Kept> next_to_leave(std::size_t needed);
   // All entries, most valuable first.
   std::vector<EntryId> by_value() const;
   // REQUIRES: it is one of by_value(), and nothing was changed since
@@ -174,6 +177,7 @@ class PrefixCache {
     std::int64_t hits = 0;
     Rank rank;
     std::uint64_t holding = 0;  // of HoldingLog
+    bool said_to_leave = false;
   };
 
   struct Announced {

@@ -184,6 +184,14 @@ void DiskTier::take_evicted() {
   }
 }
 
+void DiskTier::write_ahead() {
+  while (!writing()) {
+    std::optional<PrefixCache::Kept> kept = cache_.next_to_leave(limits_.queue_bytes);
+    if (!kept) return;
+    if (fits_below(*kept)) enqueue(std::move(*kept), 0);
+  }
+}
+
 void DiskTier::rest() {
   while (!writing()) {
     std::optional<PrefixCache::Kept> kept = cache_.next_unseen();
@@ -208,6 +216,7 @@ void DiskTier::flush() {
 
 void DiskTier::take_orders(std::vector<DiskOrder>& orders) {
   std::vector<DiskOrder> writes;
+  if (limits_.ahead) write_ahead();
   if (written_ == 0 && !queue_.empty()) start_write(writes);
   store_.take_removals(removals_);
   for (const std::uint64_t file : removals_) orders.push_back({.kind = DiskOrder::Kind::remove, .file = file});

@@ -4,6 +4,8 @@
 //
 // What is written:
 //   what had to leave host memory   from a queue of limited bytes; when writing is slower, the oldest in it is dropped
+//   what leaves next                while the disk has nothing else to do, as much as the queue holds, so that several
+//                                   that leave at once are not more than the queue takes
 //   while nothing else is to do     the newest in memory that is not on disk, one after the other, so that an end
 //                                   without notice costs little; not what has grown by less than a third since
 //   at the end                      everything that is not on disk, most valuable first
@@ -36,6 +38,7 @@ struct DiskLimits {
   std::uint32_t worker = 0;     // whose tier it is, of so many that share the folder
   std::uint32_t workers = 1;
   HoldingLog* holdings = nullptr;  // see SnapshotStore::Limits
+  bool ahead = true;               // what leaves memory next is written before it does
 };
 
 class DiskTier {
@@ -146,6 +149,7 @@ class DiskTier {
   TimePoint due_in(double expected) const;
   bool fits_below(const PrefixCache::Kept& kept) const;
   void enqueue(PrefixCache::Kept kept, std::size_t owned);
+  void write_ahead();
   void start_write(std::vector<DiskOrder>& writes);
   void done_reading(DiskOutcome& outcome, double row_seconds, TimePoint now);
   void done_writing(const DiskOutcome& outcome);

@@ -70,15 +70,14 @@ TEST(DiskTierRandom, KeepsItsPromisesWhateverHappens) {
       ASSERT_LE(tier.stats().store.bytes, limits.bytes);
     }
     tier.flush();
+    tier.take_orders(orders);
     for (int turns = 0; tier.writing() || !orders.empty() || !outcomes.empty(); ++turns) {
       ASSERT_LT(turns, 1000);
-      tier.take_orders(orders);
       for (DiskOutcome& outcome : disk.carry_out(orders)) outcomes.push_back(std::move(outcome));
       for (DiskOutcome& outcome : outcomes) tier.done(std::move(outcome), kRowSeconds, now);
       outcomes.clear();
+      tier.take_orders(orders);
     }
-    tier.take_orders(orders);
-    disk.carry_out(orders);
     ASSERT_EQ(disk.files.size(), tier.stats().store.files) << "seed " << seed;
   }
 }
