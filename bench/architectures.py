@@ -109,7 +109,8 @@ def turns():
 
 
 def pieces():
-    """What it costs that prompts are read in pieces: seconds of prefill with checkpoints and without, in turns."""
+    """What it costs that prompts are read in pieces: seconds of prefill, and CPU seconds, with checkpoints and without, in
+    turns."""
     for name in ("random-hybrid-0.35b-q4_0", "random-qwen35-0.8b-q4_0", "random-swa", "random-hybrid", "random-recurrent"):
         path = os.path.join(paired.ROOT, "build/models", f"{name}.gguf")
         if not os.path.exists(path):
@@ -117,18 +118,20 @@ def pieces():
         with paired.Server("chasqui", path, 1, 8192) as kept, \
                 paired.Server("chasqui", path, 1, 8192, "--checkpoint-every", "0") as whole:
             for length in paired.sized((300, 1000, 3000), (100,)):
-                times = {kept: [], whole: []}
+                times, cpu = ({kept: [], whole: []} for _ in range(2))
                 for number in range(paired.sized(9, 1)):
                     messages = [{"role": "system", "content": words(length // 2, f"system {length} {number}")},
                                 {"role": "user", "content": words(length // 2, f"user {length} {number}")}]
                     for server in (kept, whole) if number % 2 else (whole, kept):
                         answer, _ = ask(server, "/v1/chat/completions", {"messages": messages, "max_tokens": 1})
                         times[server].append(answer["timings"]["prompt_ms"])
+                        cpu[server].append(answer["timings"]["cpu_ms"])
                     tokens = answer["usage"]["prompt_tokens"]
                 ratios = sorted(a / b for a, b in zip(times[kept], times[whole]))
+                of_cpu = statistics.median(a / b for a, b in zip(cpu[kept], cpu[whole]))
                 told = f"{name}, {tokens} tokens: with checkpoints over without"
                 print(f"  {told:<80}{statistics.median(ratios):>8.3f}   ≤ 1.02   (ms {statistics.median(times[whole]):.0f}; "
-                      f"{ratios[len(ratios) // 4]:.3f} … {ratios[-1 - len(ratios) // 4]:.3f})", flush=True)
+                      f"{ratios[len(ratios) // 4]:.3f} … {ratios[-1 - len(ratios) // 4]:.3f}; CPU {of_cpu:.3f})", flush=True)
                 paired.record("Prompts in pieces", {told: {"chasqui": statistics.median(ratios)}})
 
 
