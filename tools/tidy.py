@@ -78,6 +78,8 @@ OWNED = [
          r"src/(net/|model/content_hash\.cpp$)", "sockets, TLS and HTTP parsing live in net"),
     Rule("owner-curl", r"#\s*include\s*<curl/", r"src/pull/curl_library\.h$",
          "libcurl is loaded by pull/curl_library: `chasqui pull` and --media-url-hosts alone open connections to others"),
+    Rule("owner-loader", r"#\s*include\s*<dlfcn\.h>|\bdl(open|sym|close)\s*\(", r"src/base/shared_library\.cpp$",
+         "base/shared_library loads libraries and finds their functions"),
     Rule("owner-json", r"#\s*include\s*<boost/json", r"src/(api/|capi/|cli/|pull/|(bench|sim)/trace|app/config|app/bench_command)",
          "JSON is parsed in api, capi, cli, pull, bench/trace, sim/trace, app/config and app/bench_command"),
     Rule("owner-asio", r"#\s*include\s*<boost/asio", r"src/(net|api|bench|cli|app)/",

@@ -42,6 +42,7 @@ BAD = {
     ],
     "owner-coroutine": [("src/engine/a.cpp", "#include <coroutine>\n"), ("src/base/a.cpp", "T f() { co_return 1; }\n")],
     "owner-socket": [("src/api/a.cpp", "#include <sys/socket.h>\n"), ("src/app/a.cpp", "#include <netinet/in.h>\n")],
+    "owner-loader": [("src/net/a.cpp", "#include <dlfcn.h>\n"), ("src/base/a.cpp", 'auto* p = ::dlsym(library, "f");\n')],
     "owner-json": [("src/core/a.cpp", "#include <boost/json.hpp>\n"),
                    ("src/app/serve.cpp", "#include <boost/json.hpp>\n")],
     "owner-asio": [("src/engine/a.cpp", "#include <boost/asio/post.hpp>\n")],

@@ -4,11 +4,11 @@
 #include <atomic>
 #include <system_error>
 
-#include <dlfcn.h>
 #include <ggml-backend.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/shared_library.h"
 #include "model/llama_runtime.h"
 
 namespace chasqui {
@@ -47,11 +47,12 @@ std::string doubt(const fs::path& path) {
 Backend load(const fs::path& library) {
   Backend out{library.string(), "", doubt(library)};
   if (!out.why.empty()) return out;
-  // It stays loaded for as long as the process runs; ggml opens it once more.
-  void* const handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    out.why = ::dlerror();
-  } else if (::dlsym(handle, "ggml_backend_init") == nullptr) {
+  SharedLibrary opened({library.c_str()});  // ggml opens it once more
+  void (*init)() = nullptr;
+  if (opened.loaded()) opened.find("ggml_backend_init", init);
+  if (!opened.loaded()) {
+    out.why = opened.why();
+  } else if (init == nullptr) {
     out.why = "it is no backend of ggml: it has no ggml_backend_init";
   } else {
     const std::atomic<bool> quiet = true;

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <dlfcn.h>
+#include "base/shared_library.h"
 
 namespace chasqui::publish {
 namespace {
@@ -11,28 +11,30 @@ Error no_zmq(const std::string& what) {
   return {ErrorCode::not_supported, "--kv-events: " + what + ": install libzmq 4.2 or newer (Debian: libzmq5)", ""};
 }
 
-template <class Function>
-bool find_symbol(void* library, const char* name, Function& out) {
-  out = reinterpret_cast<Function>(::dlsym(library, name));
-  return out != nullptr;
-}
-
 Result<ZmqLibrary> load_zmq() {
-  void* const library = ::dlopen("libzmq.so.5", RTLD_NOW | RTLD_LOCAL);  // stays loaded: it has threads
-  if (library == nullptr) return no_zmq("there is no ZeroMQ on this machine");
+  SharedLibrary library({"libzmq.so.5"});
+  if (!library.loaded()) return no_zmq("there is no ZeroMQ on this machine (" + library.why() + ")");
   ZmqLibrary out;
-  const bool complete =
-      find_symbol(library, "zmq_ctx_new", out.ctx_new) && find_symbol(library, "zmq_ctx_term", out.ctx_term) &&
-      find_symbol(library, "zmq_socket", out.socket) && find_symbol(library, "zmq_close", out.close) &&
-      find_symbol(library, "zmq_bind", out.bind) && find_symbol(library, "zmq_connect", out.connect) &&
-      find_symbol(library, "zmq_setsockopt", out.setsockopt) &&
-      find_symbol(library, "zmq_getsockopt", out.getsockopt) && find_symbol(library, "zmq_poll", out.poll) &&
-      find_symbol(library, "zmq_errno", out.last_error) && find_symbol(library, "zmq_strerror", out.text_of) &&
-      find_symbol(library, "zmq_send", out.send) && find_symbol(library, "zmq_msg_init", out.message_init) &&
-      find_symbol(library, "zmq_msg_recv", out.message_receive) &&
-      find_symbol(library, "zmq_msg_close", out.message_close) &&
-      find_symbol(library, "zmq_msg_data", out.message_data) && find_symbol(library, "zmq_msg_size", out.message_size);
-  if (!complete) return no_zmq("the ZeroMQ of this machine is too old");
+  library.find("zmq_ctx_new", out.ctx_new);
+  library.find("zmq_ctx_term", out.ctx_term);
+  library.find("zmq_socket", out.socket);
+  library.find("zmq_close", out.close);
+  library.find("zmq_bind", out.bind);
+  library.find("zmq_connect", out.connect);
+  library.find("zmq_setsockopt", out.setsockopt);
+  library.find("zmq_getsockopt", out.getsockopt);
+  library.find("zmq_poll", out.poll);
+  library.find("zmq_errno", out.last_error);
+  library.find("zmq_strerror", out.text_of);
+  library.find("zmq_send", out.send);
+  library.find("zmq_msg_init", out.message_init);
+  library.find("zmq_msg_recv", out.message_receive);
+  library.find("zmq_msg_close", out.message_close);
+  library.find("zmq_msg_data", out.message_data);
+  library.find("zmq_msg_size", out.message_size);
+  if (!library.missing().empty()) {
+    return no_zmq("the ZeroMQ of this machine is too old, it has no " + library.missing());
+  }
   return out;
 }
 
