@@ -3,12 +3,17 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "app/backends.h"
+#include "app/gpu_energy.h"
 #include "app/kv_publisher.h"
 #include "app/log_file.h"
 #include "app/log_writer.h"
@@ -20,6 +25,8 @@
 #include "base/cpu_account.h"
 #include "base/log.h"
 #include "base/log_sink.h"
+#include "base/rapl_energy.h"
+#include "model/llama_runtime.h"
 
 namespace chasqui {
 namespace {
@@ -66,13 +73,28 @@ Result<std::unique_ptr<KvPublisher>> open_publisher(const ServeConfig& config, c
                        "so let them share what is cached with --cache-shared, or give their keys one name=");
 }
 
+// What counts the energy of GPUs, where there are any; null: there are none.
+NvmlEnergy* measure_energy() {
+  const TimePoint now = RealClock().now();
+  std::vector<std::unique_ptr<EnergySource>> sources;
+  if (auto packages = RaplEnergy::open("/sys/class/powercap", now)) sources.push_back(std::move(packages));
+  NvmlEnergy* gpus = nullptr;
+  if (offloads_to_gpu()) {
+    auto energy = std::make_unique<NvmlEnergy>(now);
+    gpus = energy.get();
+    sources.push_back(std::move(energy));
+  }
+  if (!sources.empty()) cpu_account().measure_energy(std::make_unique<EnergyMeter>(std::move(sources)));
+  return gpus;
+}
+
 // All that logs, and ends before the log does.
 int serve_with(ServeConfig& config, const HeldHangup& hangup, const LogMetrics& log_metrics, LogFile& log_file) {
   for (const std::string& note : config.notes) log_warning(note);
   log_backends();
   ExitGuard guard;
   raise_descriptor_limit();
-  cpu_account().measure_energy(EnergyMeter::open("/sys/class/powercap", RealClock().now()));
+  NvmlEnergy* const gpus = measure_energy();
   auto plan = plan_serve(config);
   if (!plan) return fail(plan.error(), 2);  // as for every mistake on the command line
   KeyRing keys;
@@ -96,6 +118,13 @@ int serve_with(ServeConfig& config, const HeldHangup& hangup, const LogMetrics& 
     auto opened = open_publisher(config, keys);
     if (!opened) return fail(opened.error(), 2);
     publisher = std::move(*opened);
+  }
+  std::optional<GpuEnergy> gpu_energy;
+  if (gpus != nullptr) {
+    gpu_energy.emplace(*gpus, cpu_account());
+    for (ServeConfig& model : config.models) {
+      model.model.on_gpus = [&gpu_energy](const std::vector<std::string>& addresses) { gpu_energy->use(addresses); };
+    }
   }
   auto models = load_models(config, std::move(plan->loads));
   if (!models) return fail(models.error());

@@ -91,7 +91,10 @@ Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, cons
       lost_timer_(loop_.executor()) {
   idempotency_.set_free_later(freeing_.free_later());
   add_models(std::move(parts.models));
-  requests_.on_ended([this](const auto& /*record*/) { memory_.request_ended(); });
+  requests_.on_ended([this](const auto& /*record*/) {
+    memory_.request_ended();
+    show_energy();
+  });
   if (parts.tls) {
     tls_.emplace(loop_, std::move(parts.tls));
     tls_reload_.emplace(config, *tls_, loop_, offload_);
@@ -199,9 +202,18 @@ void Server::add_metrics(const LogMetrics& log) {
   schema_metrics().add_to(metrics_);
   if (links_) links_->links().metrics.add_to(metrics_);
   log.add_to(metrics_);
-  if (cpu_account().meter() != nullptr) cpu_account().meter()->metrics().add_to(metrics_);
   if (recorder_ != nullptr) recorder_->metrics().add_to(metrics_);
   if (publisher_ != nullptr) publisher_->metrics().add_to(metrics_);
+  show_energy();
+  fit_metrics();
+}
+
+// Once something tells it: GPUs may do so from the first request on.
+void Server::show_energy() {
+  const EnergyMeter* const meter = cpu_account().meter();
+  if (shows_energy_ || meter == nullptr || !meter->tells()) return;
+  meter->metrics().add_to(metrics_);
+  shows_energy_ = true;
   fit_metrics();
 }
 

@@ -80,6 +80,7 @@ class Server final : private ModelHosting, private AdapterHosting {
   void deliver();
   void collect_spans(const std::optional<net::HttpTarget>& collector);
   void add_metrics(const LogMetrics& log);
+  void show_energy();
   void follow_signals();
   void follow_hangs();
   void follow_hang(HostedModel& model);
@@ -132,6 +133,7 @@ class Server final : private ModelHosting, private AdapterHosting {
   KeyReload reload_;
   std::optional<TlsReload> tls_reload_;
   std::optional<Shutdown> shutdown_;
+  bool shows_energy_ = false;  // on the page of metrics
   bool told_ = false;       // to stop, by a signal
   bool hung_ = false;       // a worker, of whichever model
   std::string lost_peers_;  // that computed with it; empty: all are there

@@ -45,6 +45,9 @@ class CpuAccount {
   void end_steps() { stepping_.fetch_sub(1); }
   CpuShare take_step() { return take(true); }
 
+  // Requests are being computed, or wait for jobs.
+  bool busy() const { return stepping_.load() > 0 || waiting_.load() > 0; }
+
   // A request waits for jobs, until the other.
   void begin_waiting();
   void end_waiting() { waiting_.fetch_sub(1); }

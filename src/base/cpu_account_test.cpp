@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/rapl_energy.h"
+
 namespace chasqui {
 namespace {
 
@@ -134,7 +136,9 @@ TEST(CpuAccount, EnergyIsSharedLikeTime) {
   cpu.account.begin_steps();
   EXPECT_FALSE(cpu.account.take_step().joules) << "where the machine does not tell";
   cpu.account.end_steps();
-  cpu.account.measure_energy(EnergyMeter::open(folder, TimePoint{} + FakeCpu::process));
+  std::vector<std::unique_ptr<EnergySource>> sources;
+  sources.push_back(RaplEnergy::open(folder, TimePoint{} + FakeCpu::process));
+  cpu.account.measure_energy(std::make_unique<EnergyMeter>(std::move(sources)));
   count(150);
   FakeCpu::compute(kWorker, seconds(1));  // for nothing
   cpu.account.begin_steps();

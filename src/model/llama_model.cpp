@@ -135,6 +135,7 @@ Result<void> LlamaModel::open(const ModelConfig& config) {
                  ""};
   }
   log_places(context_);
+  if (config.on_gpus) config.on_gpus(gpu_addresses(context_, config.llama));
   if (!config.draft) {
     if (auto applied = apply_control_vectors(context_, config.llama, weights_->info()); !applied) return applied;
   }

@@ -36,6 +36,16 @@ std::vector<ggml_backend_dev_t> devices_of(const common_params& params) {
   return out;
 }
 
+void add_address(ggml_backend_dev_t device, std::vector<std::string>& out) {
+  const std::string_view backend = ggml_backend_reg_name(ggml_backend_dev_backend_reg(device));
+  if (backend == "RPC") return;  // of another machine, which would be asked
+  ggml_backend_dev_props props{};
+  ggml_backend_dev_get_props(device, &props);
+  std::string address = bus_address(props.device_id);
+  if (address.empty() || std::ranges::find(out, address) != out.end()) return;
+  out.push_back(std::move(address));
+}
+
 float free_bytes_of(ggml_backend_dev_t device, std::span<const RpcDevice> remote) {
   const auto known = std::ranges::find(remote, ggml_backend_dev_name(device), &RpcDevice::name);
   if (known != remote.end()) return static_cast<float>(known->free_bytes);
@@ -87,6 +97,29 @@ std::vector<LayerRange> forecast_layers(const LlamaOptionsPtr& options, std::int
     }
     if (out.empty() || out.back().device != device) out.push_back({std::move(device), layer, layer});
     out.back().last = layer;
+  }
+  return out;
+}
+
+std::string bus_address(const char* device_id) {
+  const std::string_view id = device_id != nullptr ? device_id : "";
+  return std::string(id.substr(0, id.find('-')));
+}
+
+std::vector<std::string> gpu_addresses(const llama_context* context, const LlamaOptionsPtr& options) {
+  std::vector<std::string> out;
+  if (!offloads_to_gpu()) return out;
+  const common_params none{};
+  const common_params& params = options ? options->params() : none;
+  if (params.split_mode != LLAMA_SPLIT_MODE_NONE && params.split_mode != LLAMA_SPLIT_MODE_LAYER) {
+    for (ggml_backend_dev_t device : devices_of(params)) add_address(device, out);
+    return out;
+  }
+  for (const auto& [type, bytes] : llama_get_memory_breakdown(context)) {
+    ggml_backend_dev_t device = ggml_backend_buft_get_device(type);
+    if (device == nullptr || ggml_backend_buft_is_host(type) || bytes.model + bytes.context + bytes.compute == 0)
+      continue;
+    add_address(device, out);
   }
   return out;
 }

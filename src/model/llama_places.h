@@ -25,6 +25,12 @@ struct LayerRange {
 std::vector<LayerRange> forecast_layers(const LlamaOptionsPtr& options, std::int32_t gpu_layers, std::int32_t layers,
                                         std::span<const RpcDevice> remote);
 
+// Of the GPUs of this machine that have a part of it, on the PCI bus ("0000:c1:00.0"), as far as their backends tell:
+// CUDA and Vulkan do. Where the flags split tensors, of all that the model may use.
+std::vector<std::string> gpu_addresses(const llama_context* context, const LlamaOptionsPtr& options);
+// … of what ggml calls the device, which has more to it where one GPU is several devices. Empty: none is known.
+std::string bus_address(const char* device_id);
+
 // A line of the log for each device that has a part, where there are several.
 void log_places(const llama_context* context);
 

@@ -20,5 +20,12 @@ TEST(LlamaPlaces, AllLayersAndTheOutputAreOnTheCpuWhereNothingElseIs) {
   }
 }
 
+// What a GPU is called: tests/e2e has none.
+TEST(LlamaPlaces, AnAddressIsWhatTheDevicesOfOneGpuShare) {
+  EXPECT_EQ(bus_address("0000:c1:00.0"), "0000:c1:00.0");
+  EXPECT_EQ(bus_address("0000:c1:00.0-v1"), "0000:c1:00.0");
+  EXPECT_EQ(bus_address(nullptr), "");
+}
+
 }  // namespace
 }  // namespace chasqui

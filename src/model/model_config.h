@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/types.h"
 #include "model/kv_type.h"
@@ -59,6 +61,8 @@ struct ModelConfig {
   // What an earlier start measured; empty: warm_up measures, and says what came out unless something was in its way.
   ThreadFigures thread_figures{};
   std::function<void(const ThreadFigures&)> on_threads_measured{};
+  // Called with the addresses on the PCI bus of the GPUs that have a part of the context, each time that it is made.
+  std::function<void(const std::vector<std::string>&)> on_gpus{};
 };
 
 // Cores that compute threads should use: the ones that this process may run on, without hyper-threads' second halves
