@@ -56,6 +56,7 @@ BENCHES = {
     "profile": [["bench/profile.py", *paired.sized(["1", "64"], ["1"])]],
     "speculation": [["bench/speculation.py", *paired.sized([], ["1"])]],
     "idle_streams": [["bench/idle_streams.py", *paired.sized(["10000"], ["200"])]],
+    "record_cost": [["bench/record_cost.py", *paired.sized([], ["--rounds", "1", "--requests", "20"])]],
     "delivery_cost": [[os.path.join(BIN, "delivery_cost"), *paired.sized([], ["5", "1"])]],
 }
 
