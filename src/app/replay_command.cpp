@@ -53,15 +53,7 @@ class StepList {
     step.started = std::chrono::nanoseconds(planned.time_since_epoch()).count();
     step.took = std::chrono::nanoseconds(result.finished - planned).count();
   }
-  void committed(const Scheduler& scheduler) {
-    StepRecord& step = steps_.back();
-    step.running = static_cast<std::int32_t>(scheduler.running());
-    for (const auto& sequence : scheduler.waiting_sequences()) {
-      ++step.waiting[static_cast<std::size_t>(sequence->request().service_class)];
-    }
-    step.streams = scheduler.streams();
-    step.cells = scheduler.ledger().cells_used();
-  }
+  void committed(const Scheduler& scheduler) { add_occupancy(scheduler.occupancy(), steps_.back()); }
   const std::vector<StepRecord>& all() const { return steps_; }
 
  private:

@@ -8,7 +8,8 @@ StepRecord describe_step(const Batch& batch, const BatchResult& result) {
   StepRecord out;
   out.predicted = std::chrono::nanoseconds(batch.predicted).count();
   out.compute = std::chrono::nanoseconds(result.compute).count();
-  out.prefill = batch.kind == Batch::Kind::prefill ? 1 : 0;
+  // Of a batch without rows the kind says nothing.
+  out.prefill = !batch.rows.empty() && batch.kind == Batch::Kind::prefill ? 1 : 0;
   out.cut = result.status == DecodeStatus::ok ? 0 : 1;
   out.padding = batch.padding_rows();
   out.sequences = static_cast<std::int32_t>(batch.parts.size());
@@ -29,6 +30,13 @@ StepRecord describe_step(const Batch& batch, const BatchResult& result) {
   for (const SlotReuse& reuse : batch.reuses) out.restored += reuse.keep;
   for (const SlotSave& save : batch.saves) out.saved += save.tokens - save.from;
   return out;
+}
+
+void add_occupancy(const Occupancy& occupancy, StepRecord& step) {
+  step.running = occupancy.running;
+  step.waiting = occupancy.waiting;
+  step.streams = occupancy.streams;
+  step.cells = occupancy.cells;
 }
 
 // Each word is released and acquired: a reader that sees a word of the new record also sees that its writing had begun.

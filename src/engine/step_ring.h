@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "core/batch.h"
 #include "core/types.h"
+#include "sched/occupancy.h"
 
 namespace chasqui {
 
@@ -25,7 +26,7 @@ struct StepRecord {
   std::array<std::int32_t, kServiceClasses> prompt_rows{};  // by class; decode batches have some too
   std::array<std::int32_t, kServiceClasses> waiting{};      // requests without a slot after the step, by class
   std::array<std::int32_t, kServiceClasses> streams{};      // that wait for their next token after the step, by class
-  std::int32_t prefill = 0;                                 // 1: the kind of the batch
+  std::int32_t prefill = 0;                                 // 1: the kind of the batch, if it has rows
   std::int32_t cut = 0;                                     // 1: its rows were not computed, and are planned again
   std::int32_t running = 0;                                 // after the step
   std::int32_t cells = 0;                                   // that hold something after the step
@@ -37,6 +38,8 @@ struct StepRecord {
 
 // The part of a record that the batch itself says. REQUIRES: the requests of the batch are still there.
 StepRecord describe_step(const Batch& batch, const BatchResult& result);
+// … and the part that the scheduler says after it.
+void add_occupancy(const Occupancy& occupancy, StepRecord& step);
 
 class StepRing {
  public:

@@ -121,6 +121,14 @@ TEST(StepRing, AStepSaysHowManyRowsOfEachClassWereDecodedAndRead) {
   EXPECT_EQ(describe_step(batch, result).cut, 1);
 }
 
+// The kind is that of an earlier step.
+TEST(StepRing, AStepOfCopiesReadsNoPrompt) {
+  Batch batch;
+  batch.kind = Batch::Kind::prefill;
+  batch.saves = {{SlotId{3}, 20}};
+  EXPECT_EQ(describe_step(batch, {}).prefill, 0);
+}
+
 TEST(StepRing, AStreamWhoseContextWasShiftedReadsNoPrompt) {
   RequestLimits limits = test_limits();
   limits.shifts = true;

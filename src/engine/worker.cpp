@@ -304,7 +304,7 @@ void Worker::deliver() {
   metrics_.requests_running.set(static_cast<std::int64_t>(scheduler_.running()));
   const Load load = scheduler_.load();
   load_.write(load);
-  record_step(load);
+  record_step();
   for (std::size_t c = 0; c < kServiceClasses; ++c) metrics_.requests_waiting[c].set(load.waiting[c]);
   metrics_.kv_cells_used.set(scheduler_.ledger().cells_used());
   metrics_.kv_slots_used.set(scheduler_.ledger().slots_used());
@@ -317,12 +317,9 @@ void Worker::deliver() {
 }
 
 // After the step, so that an observer sees what it has changed.
-void Worker::record_step(const Load& load) {
+void Worker::record_step() {
   if (batch_.empty()) return;
-  step_.running = static_cast<std::int32_t>(scheduler_.running());
-  step_.waiting = load.waiting;
-  step_.streams = scheduler_.streams();
-  step_.cells = scheduler_.ledger().cells_used();
+  add_occupancy(scheduler_.occupancy(), step_);
   step_ring_.write(step_);
 }
 

@@ -171,7 +171,7 @@ class Worker {
   void send_events();
   void deliver();
   void count_step();
-  void record_step(const Load& load);
+  void record_step();
 
   const Clock& clock_;
   Mailbox<Event>& outbox_;

@@ -13,7 +13,7 @@
 
 namespace chasqui {
 
-inline constexpr std::string_view kRecordMagic = "chasqui-record 3\n";
+inline constexpr std::string_view kRecordMagic = "chasqui-record 4\n";
 
 enum class TapKind : std::uint8_t {
   head = 1,
@@ -38,8 +38,9 @@ enum class TapKind : std::uint8_t {
   finished,
   ended,  // the recording, though the server went on
   encoded,
+  committed,
 };
-inline constexpr std::size_t kRecordKinds = 23;
+inline constexpr std::size_t kRecordKinds = 24;
 
 struct RecordPiece {
   std::uint32_t stream = 0;

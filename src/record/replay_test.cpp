@@ -4,6 +4,7 @@
 
 #include "core/fake_media.h"
 #include "record/fake_recording.h"
+#include "record/recorded_occupancy.h"
 #include "sched/fake_worker.h"
 
 namespace chasqui {
@@ -120,6 +121,39 @@ TEST(Replay, SaysWhatDiffers) {
   ASSERT_TRUE(report.difference);
   EXPECT_NE(report.difference->find("part 0 (request "), std::string::npos) << *report.difference;
   EXPECT_NE(report.difference->find("rows is 32, recorded was "), std::string::npos) << *report.difference;
+}
+
+TEST(Replay, WhatAStepHasLeftIsCompared) {
+  const std::string file = recorded(fake_load(1));
+  const Result<RecordFile> whole = RecordFile::parse(file);
+  ASSERT_TRUE(whole);
+  using Change = void (*)(Occupancy&);
+  const std::pair<const char*, Change> changes[] = {
+      {"running after the step before it: ", [](Occupancy& left) { ++left.running; }},
+      {"waiting after ", [](Occupancy& left) { ++left.waiting[1]; }},
+      {"streams after ", [](Occupancy& left) { --left.streams[2]; }},
+      {"cells after ", [](Occupancy& left) { left.cells += 7; }},
+      {"the classes of those that wait", [](Occupancy& left) { ++left.waiting[0], --left.waiting[1]; }},
+  };
+  for (const auto& [says, change] : changes) {
+    RecordStream stream = whole->streams().front();
+    const auto record = std::ranges::find(stream.records, TapKind::committed, &Record::kind);
+    ASSERT_NE(record, stream.records.end());
+    Occupancy left;
+    ByteReader in(record->parts);
+    pass_occupancy(in, left);
+    change(left);
+    std::string bytes;
+    ByteWriter out(bytes);
+    pass_occupancy(out, left);
+    record->parts = bytes;
+    const ReplayReport report = replay(stream);
+    ASSERT_TRUE(report.difference) << says;
+    EXPECT_NE(report.difference->find(says), std::string::npos) << *report.difference;
+    EXPECT_EQ(report.steps, 1u);
+    stream.records.erase(record - 1 - (record[-1].kind == TapKind::finished ? 1 : 0));  // what came of the step
+    EXPECT_TRUE(replay(stream).fault) << says;
+  }
 }
 
 TEST(Replay, WhatWasCutOffIsLeftOut) {

@@ -1,11 +1,21 @@
 #include "record/replayer.h"
 
 #include <algorithm>
+#include <numeric>
+#include <tuple>
 
+#include "record/recorded_occupancy.h"
 #include "record/recorded_request.h"
 #include "sched/moved_text.h"
 
 namespace chasqui {
+namespace {
+
+std::int64_t sum(const std::array<std::int32_t, kServiceClasses>& of) {
+  return std::accumulate(of.begin(), of.end(), std::int64_t{0});
+}
+
+}  // namespace
 
 Result<RecordedHead> head_of(const RecordStream& stream) {
   const auto wrong = [](const std::string& why) { return Error{ErrorCode::invalid_request, why, ""}; };
@@ -83,6 +93,7 @@ void Replayer::follow(const Record& record, ByteReader& io) {
     case TapKind::load_asked: return void(scheduler_->load());
     case TapKind::planned: return plan(io);
     case TapKind::computed: return commit(io);
+    case TapKind::committed: return compare_occupancy(io);
     case TapKind::finished: {
       RequestId id;
       FinishReason reason{};
@@ -235,6 +246,26 @@ void Replayer::compare_finished() {
   }
   ended_here_.clear();
   ended_there_.clear();
+}
+
+void Replayer::compare_occupancy(ByteReader& io) {
+  Occupancy recorded;
+  pass_occupancy(io, recorded);
+  if (io.failed()) return;  // which run() says
+  if (!occupancy_) return fails("it is said what a step has left that was not computed");
+  const std::tuple<const char*, std::int64_t, std::int64_t> figures[] = {
+      {"running", occupancy_->running, recorded.running},
+      {"waiting", sum(occupancy_->waiting), sum(recorded.waiting)},
+      {"streams", sum(occupancy_->streams), sum(recorded.streams)},
+      {"cells", occupancy_->cells, recorded.cells},
+  };
+  for (const auto& [name, here, there] : figures) {
+    if (here == there) continue;
+    return differs(std::string(name) + " after the step before it: " + std::to_string(here) + ", recorded was " +
+                   std::to_string(there));
+  }
+  if (*occupancy_ != recorded) return differs("the classes of those that wait, after the step before it");
+  occupancy_.reset();
 }
 
 std::string Replayer::place() const {

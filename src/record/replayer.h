@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "record/recorded_plan.h"
 #include "record/recorded_result.h"
 #include "record/replay.h"
+#include "sched/occupancy.h"
 #include "sched/scheduler_tap.h"
 
 namespace chasqui {
@@ -26,6 +28,7 @@ class Replayer final : private SchedulerTap {
   void drafted(const Sequence& sequence, std::vector<Token>& tokens) override;
   void found_moved(const Sequence& waiting, Moved found) override;
   void finished(RequestId id, FinishReason reason) override { ended_here_.emplace_back(id, reason); }
+  void committed(const Occupancy& occupancy) override { occupancy_ = occupancy; }
 
   bool begin();
   void follow(const Record& record, ByteReader& io);
@@ -39,6 +42,7 @@ class Replayer final : private SchedulerTap {
   void end_on_disk(ByteReader& io);
   void order_disk(ByteReader& io);
   void compare_finished();
+  void compare_occupancy(ByteReader& io);
   void look_ahead(RequestId id, std::vector<Token>& agreed);
   void differs(const std::string& what);
   void fails(const std::string& why);
@@ -63,6 +67,7 @@ class Replayer final : private SchedulerTap {
   std::set<RequestId> known_;         // that have not finished
   std::vector<Finished> ended_here_;  // since the last plan
   std::vector<Finished> ended_there_;
+  std::optional<Occupancy> occupancy_;  // after a step, until it is compared
   std::vector<DiskOrder> orders_;
   std::vector<EncodingOrder> encodings_;
   std::set<std::uint64_t> found_;                   // files at the start

@@ -5,6 +5,7 @@
 #include "cache/disk_order.h"
 #include "cache/snapshot_folder.h"
 #include "core/encoding.h"
+#include "record/recorded_occupancy.h"
 #include "record/recorded_request.h"
 #include "sched/moved_text.h"
 #include "sched/slot_notes.h"
@@ -202,6 +203,10 @@ void SchedulerRecorder::computed(const Batch& /*batch*/, const BatchResult& resu
     found->second.clear();
   }
   record(TapKind::computed, [&](ByteWriter& io) { pass_result(io, std::as_const(result_)); });
+}
+
+void SchedulerRecorder::committed(const Occupancy& occupancy) {
+  record(TapKind::committed, [&](ByteWriter& io) { pass_occupancy(io, occupancy); });
 }
 
 void SchedulerRecorder::finished(RequestId id, FinishReason reason) {

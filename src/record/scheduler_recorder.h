@@ -46,6 +46,7 @@ class SchedulerRecorder final : public SchedulerTap {
   void load_asked() override;
   void computed(const Batch& batch, const BatchResult& result) override;
   void planned(TimePoint now, const Batch& batch) override;
+  void committed(const Occupancy& occupancy) override;
   void disk_ordered(std::span<const DiskOrder> orders) override;
   void finished(RequestId id, FinishReason reason) override;
   void drafted(const Sequence& sequence, std::vector<Token>& tokens) override;

@@ -201,6 +201,11 @@ void Scheduler::end_late(Sequence& sequence, TimePoint now) {
 
 void Scheduler::commit(const Batch& batch, const BatchResult& result) {
   if (config_.tap != nullptr) config_.tap->computed(batch, result);
+  commit_step(batch, result);
+  if (config_.tap != nullptr) config_.tap->committed(occupancy());
+}
+
+void Scheduler::commit_step(const Batch& batch, const BatchResult& result) {
   now_ = result.finished;
   plan_.ended(batch, result);
   reuse_.commit(batch, result, step_time_.prompt_row_seconds(), result.finished);
@@ -360,6 +365,13 @@ std::array<std::int32_t, kServiceClasses> Scheduler::streams() const {
   for (const auto& sequence : running_) {
     if (sequence->decoding()) ++out[static_cast<std::size_t>(sequence->request().service_class)];
   }
+  return out;
+}
+
+Occupancy Scheduler::occupancy() const {
+  Occupancy out{.running = static_cast<std::int32_t>(running_.size()), .streams = streams()};
+  for (std::size_t c = 0; c < kServiceClasses; ++c) out.waiting[c] = waiting_.of_class(static_cast<ServiceClass>(c));
+  out.cells = ledger_.cells_used();
   return out;
 }
 

@@ -28,6 +28,7 @@
 #include "core/sequence.h"
 #include "sched/adapter_turns.h"
 #include "sched/group_counters.h"
+#include "sched/occupancy.h"
 #include "sched/overtaking.h"
 #include "sched/projection.h"
 #include "sched/recent_answers.h"
@@ -114,6 +115,7 @@ class Scheduler {
   std::size_t running() const { return running_.size(); }
   // Running sequences that wait for their next token, by class.
   std::array<std::int32_t, kServiceClasses> streams() const;
+  Occupancy occupancy() const;
   const RunningSequences& running_sequences() const { return running_; }
   const WaitQueue::Line& waiting_sequences() const { return waiting_.all(); }  // in no order
   // Sequences that lost their slot, so far.
@@ -143,6 +145,7 @@ class Scheduler {
   };
 
   void plan_step(TimePoint now, Batch& batch);
+  void commit_step(const Batch& batch, const BatchResult& result);
   void order_units();
   bool all_await_units() const;
   void end_all(FinishReason reason, const Error& error, TimePoint now);

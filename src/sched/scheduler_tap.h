@@ -22,6 +22,7 @@ struct DiskOutcome;
 struct EncodingOutcome;
 struct FoundSnapshot;
 struct MovedText;
+struct Occupancy;
 struct Request;
 class Sequence;
 struct SlotCopy;
@@ -59,6 +60,8 @@ class SchedulerTap {
 
   // --- out
   virtual void planned(TimePoint /*now*/, const Batch& /*batch*/) {}
+  // What the step has left, after each computed().
+  virtual void committed(const Occupancy& /*occupancy*/) {}
   virtual void disk_ordered(std::span<const DiskOrder> /*orders*/) {}
   virtual void finished(RequestId /*id*/, FinishReason /*reason*/) {}
 
