@@ -5,8 +5,10 @@ import { h, icon, iconButton } from './dom.js';
 import { Feed } from './feed.js';
 import { Sequences } from './sequences.js';
 import { Steps, classes, describe } from './steps.js';
+import { readStepsFile } from './steps_file.js';
 
 const byClass = (counts) => counts.flatMap((n, i) => (n > 0 ? `${n} ${classes[i]}` : [])).join(', ') || 'none';
+const hint = 'Move over a column, or walk with the arrow keys.';
 const whole = (value) => Math.round(value).toLocaleString('en');
 
 class Tile {
@@ -40,14 +42,14 @@ export class BatchPanel {
       cache: new Tile('From the cache', 'Prompt tokens of the steps in view that were not computed again'),
     };
     this.state = h('span', { class: 'state', role: 'status' }, 'connecting');
-    this.picker = h('input', { type: 'file', accept: '.json,application/json', hidden: true, id: 'steps-file', 'aria-label': 'File of steps',
+    this.picker = h('input', { type: 'file', hidden: true, id: 'steps-file', 'aria-label': 'Recording or file of steps',
       onchange: () => this.openFile(this.picker.files[0]) });
-    this.open = iconButton('file', 'Open a file of steps, from chasqui replay --steps', () => this.picker.click(), { id: 'open-steps' });
+    this.open = iconButton('file', 'Open a recording, of chasqui serve --record, or a file of steps', () => this.picker.click(), { id: 'open-steps' });
     this.pause = iconButton('pause', 'Hold the picture', () => this.togglePause(), { id: 'pause', 'aria-pressed': 'false' });
     this.workers = h('select', { 'aria-label': 'Worker', hidden: true, onchange: () => this.chooseWorker() });
     this.who = new Sequences({ settings, several: () => model() !== '' });
     this.canvas = h('canvas', { role: 'img', 'aria-label': 'Steps of the batch, the newest on the right' });
-    this.words = h('p', { id: 'step', 'aria-live': 'off' }, 'Move over a column, or walk with the arrow keys.');
+    this.words = h('p', { id: 'step', 'aria-live': 'off' }, hint);
     const charts = h('div', { class: 'charts', tabindex: '0', role: 'group', 'aria-describedby': 'step',
       'aria-label': 'Steps. Arrow keys walk from one to the next, space holds the picture.',
       onkeydown: (event) => this.key(event) }, this.canvas);
@@ -78,52 +80,64 @@ export class BatchPanel {
   async openFile(file) {
     this.picker.value = '';
     if (!file) return;
+    this.reading?.abort();
+    const reading = new AbortController();
+    this.reading = reading;
+    const progress = (share) => this.tell(`Reading ${file.name}: ${Math.floor(100 * share)} %`, 'off');
     try {
-      const { promise, steps } = JSON.parse(await file.text());
-      const read = new Steps(Infinity);
-      read.take(promise);
-      read.take({ steps, missed: 0 });
-      if (!promise.targets || !read.of(0).length) throw new Error('no steps');
-      this.feed.stop();
-      this.steps = read;
-      this.recorded = file.name;
-      this.worker = 0;
-      if (this.paused) this.togglePause();
-      this.held = null;
-      this.end = null;
-      this.showWorkers(promise.workers);
-      this.showState('file', file.name);
-    } catch {
-      this.words.textContent = `${file.name} is no file of steps: chasqui replay FILE --steps OUT writes one.`;
+      this.showFile(file.name, await readStepsFile(file, { signal: reading.signal, progress }));
+    } catch (error) {
+      if (reading.signal.aborted) return;
+      this.tell(error.message);
+      this.redraw();
     }
-    this.redraw();
+  }
+
+  showFile(name, { workers, notes }) {
+    this.feed.stop();
+    if (this.paused) this.togglePause();
+    this.recorded = { name, workers };
+    this.nameWorkers(workers.map((worker) => worker.name));
+    this.workers.value = 0;
+    this.chooseWorker();
+    this.showState('file', name);
+    this.tell([...notes, hint].join(' '));
+  }
+
+  // In place of the words for a step.
+  tell(text, live = 'polite') {
+    this.selected = null;
+    this.words.setAttribute('aria-live', live);
+    this.words.textContent = text;
   }
 
   // Steps of another model are other steps.
   showModel(name) {
     if (name === this.shown) return;
-    this.recorded = null;
+    this.reading?.abort();
     this.shown = name;
     this.forget();
-    this.worker = 0;
     this.feed.again();
     this.redraw();
   }
 
   start() {
     if (this.recorded) this.forget();
-    this.recorded = null;
     this.feed.start();
     this.redraw();
   }
 
   forget() {
     this.steps = new Steps();
+    this.worker = 0;
+    this.recorded = null;
+    this.nameWorkers([]);
     if (this.paused) this.togglePause();
     this.end = null;
   }
 
   stop() {
+    this.reading?.abort();
     this.feed.stop();
   }
 
@@ -137,19 +151,23 @@ export class BatchPanel {
 
   take(message) {
     const fresh = this.steps.take(message);
-    if (message.targets) this.showWorkers(message.workers);
+    if (message.targets) this.nameWorkers(Array.from({ length: message.workers }, (_, i) => `Worker ${i}`));
     if (!fresh && this.steps.of(this.worker).length > 0) return;
     if (!this.paused) this.redraw();
   }
 
-  showWorkers(count) {
-    this.workers.hidden = count < 2;
-    if (this.workers.options.length === count) return;
-    this.workers.replaceChildren(...Array.from({ length: count }, (_, i) => h('option', { value: i }, `Worker ${i}`)));
+  nameWorkers(names) {
+    this.workers.hidden = names.length < 2;
+    if (names.join('\n') === [...this.workers.options].map((option) => option.text).join('\n')) return;
+    this.workers.replaceChildren(...names.map((name, i) => h('option', { value: i }, name)));
   }
 
   chooseWorker() {
-    this.worker = Number(this.workers.value);
+    const place = Number(this.workers.value);
+    const file = this.recorded?.workers[place];
+    if (file) this.steps = file.steps;
+    this.worker = file?.number ?? place;
+    this.selected = null;
     this.end = null;
     this.held = this.paused ? [...this.steps.of(this.worker)] : null;
     this.redraw();

@@ -75,11 +75,15 @@ export class Steps {
     return this.workers.get(worker)?.steps ?? [];
   }
 
-  // Over the last `span` milliseconds of steps.
+  // Over the last `span` milliseconds of steps. Made once for each last step: a recording has many.
   summary(worker, span = 3000) {
-    const steps = this.of(worker);
-    const last = steps.at(-1);
+    const last = this.of(worker).at(-1);
     if (!last) return null;
+    if (this.summed?.last !== last) this.summed = { last, sums: this.sums(this.of(worker), last, span) };
+    return this.summed.sums;
+  }
+
+  sums(steps, last, span) {
     const recent = steps.filter((step) => step.end > last.end - span);
     const time = Math.max(last.end - recent[0].t, 1) / 1000;
     const gaps = steps.filter((step) => step.gap != null && step.target !== null);

@@ -259,7 +259,7 @@ test('a file of recorded steps is opened, walked through from its first step, an
   await tab.until(() => document.querySelector('.state').dataset.state === 'live');
   writeFileSync(file('other.json'), '{}');
   await (await tab.page.$('#steps-file')).uploadFile(file('other.json'));
-  await tab.until(() => document.querySelector('#step').textContent.includes('other.json is no file of steps'));
+  await tab.until(() => document.querySelector('#step').textContent.includes('other.json is neither a recording'));
   await (await tab.page.$('#steps-file')).uploadFile(file('steps.json'));
   await tab.until(() => document.querySelector('.state').textContent === 'steps.json');
   await tab.page.focus('.charts');
