@@ -89,6 +89,16 @@ TEST(LlamaMedia, ALongSoundBecomesSeveralUnits) {
   EXPECT_NE((*prompt.units)[0].identity, (*prompt.units)[1].identity);
 }
 
+TEST(LlamaMedia, ALargePictureBecomesAUnitForEachTileAndOneForAll) {
+  const auto media = reader("-tiles");
+  const MediaPrompt small = read_media(*media, {test_picture(1, 112, 112)});
+  ASSERT_EQ(small.units->size(), 1u);
+  const MediaPrompt large = read_media(*media, {test_picture(1, 300, 120)});
+  ASSERT_EQ(large.units->size(), 7u) << "six tiles, and the whole";
+  for (const MediaUnit& unit : *large.units) EXPECT_EQ(unit.positions, 16) << "8 × 8 patches, 2 × 2 of which are one";
+  EXPECT_NE((*large.units)[0].identity, (*large.units)[1].identity);
+}
+
 TEST(LlamaMedia, RefusesWhatItCannotRead) {
   const auto media = reader();
   const std::string marker(media->marker());

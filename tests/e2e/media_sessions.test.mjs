@@ -1,5 +1,5 @@
 // Sessions with pictures, read by projectors that encode: one whose rows are like tokens, one whose rows see each other,
-// and one whose positions have several dimensions.
+// one that cuts pictures into tiles, and one whose positions have several dimensions.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
@@ -21,7 +21,7 @@ const textOf = (body) => body.choices[0].message.content;
 const cachedOf = ({ usage }) => usage.prompt_tokens_details.cached_tokens;
 const show = async (server, id) => (await server.fetch(`/v1/sessions/${id}`)).json();
 
-for (const [name, file, positions] of projectors) {
+for (const [name, file, positions, parts] of projectors) {
   describe(`with ${file}`, async () => {
     const model = testModel(name);
     const projector = ['--mmproj', path.join(path.dirname(model), 'projectors', `${file}.gguf`)];
@@ -59,7 +59,7 @@ for (const [name, file, positions] of projectors) {
       const forked = await say(server, fork, 'generate', brief);
       assert.ok(cachedOf(forked) > positions);
       assert.equal((await show(server, fork)).files, 2);
-      assert.equal(await encodings(server), 2);
+      assert.equal(await encodings(server), 2 * parts);
       assert.equal((await server.metrics()).value('chasqui_session_media_bytes'), 2 * picture.length + png(300, 120, 2).length);
     });
 
@@ -78,7 +78,7 @@ for (const [name, file, positions] of projectors) {
       const server = await start(t, ['-m', model, '-c', '4096', '-np', '2', '-t', '1', ...dirs.slice(2), ...projector]);
       const said = await say(server, fork, 'generate', brief);
       assert.equal(cachedOf(said), 0);
-      assert.equal(await encodings(server), 2);
+      assert.equal(await encodings(server), 2 * parts);
       const { id: other } = await ask(server, '/v1/sessions', { messages });
       assert.equal(textOf(await say(server, other, 'generate', brief)), first);
     });

@@ -1,5 +1,5 @@
 // Conversations about one picture, with projectors that encode: one whose rows are like tokens, one whose rows see each
-// other, and one whose positions have several dimensions.
+// other, one that cuts pictures into tiles, and one whose positions have several dimensions.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -18,7 +18,7 @@ writeFileSync(keys, 'a name=ann\nb name=bob\nroot name=root admin=yes\n');
 
 const cachedOf = ({ usage }) => usage.prompt_tokens_details.cached_tokens;
 
-for (const [name, file, positions] of projectors) {
+for (const [name, file, positions, parts] of projectors) {
   describe(`with ${file}`, async () => {
     const model = testModel(name);
     const flags = ['-m', model, '--mmproj', path.join(path.dirname(model), 'projectors', `${file}.gguf`), '-c', '4096',
@@ -41,13 +41,13 @@ for (const [name, file, positions] of projectors) {
         before = last.usage.prompt_tokens;
         if (i < 9) messages.push({ role: 'assistant', content: last.text }, { role: 'user', content: `And ${i}?` });
       }
-      assert.equal(await encodings(server), 1);
+      assert.equal(await encodings(server), parts);
       const other = await answer(server, [...user(about(png(300, 120, 2), 'What is it?')), ...messages.slice(1)], brief, as('a'));
       assert.ok(cachedOf(other) < cachedOf(last) - positions, 'another picture is not the same');
-      assert.equal(await encodings(server), 2);
+      assert.equal(await encodings(server), 2 * parts);
       const elsewhere = await turn(server, 'b');
       assert.equal(cachedOf(elsewhere), 0);
-      assert.equal(await encodings(server), 3, 'another tenant has it encoded for itself');
+      assert.equal(await encodings(server), 3 * parts, 'another tenant has it encoded for itself');
       assert.equal(elsewhere.text, last.text, 'what was found in the cache is what it would have been');
     });
 

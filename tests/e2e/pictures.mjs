@@ -50,9 +50,10 @@ export const about = (picture, words) => [
 
 export const encodings = async (server) => (await server.metrics()).value('chasqui_media_encoded_total');
 
-// Of the random models: model, projector, and how many places a picture of 300 × 120 takes.
+// Of the random models: model, projector, how many places a picture of 300 × 120 takes, and how many parts are encoded.
 export const projectors = [
-  ['24m-f16', 'mmproj-random-24m', 64],
-  ['24m-f16', 'mmproj-random-24m-mutual', 16],
-  ['mrope', 'mmproj-random-mrope', 11 * 4],
+  ['24m-f16', 'mmproj-random-24m', 64, 1],
+  ['24m-f16', 'mmproj-random-24m-mutual', 16, 1],
+  ['24m-f16', 'mmproj-random-24m-tiles', 7 * 16, 7],
+  ['mrope', 'mmproj-random-mrope', 11 * 4, 1],
 ];

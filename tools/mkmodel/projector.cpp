@@ -10,8 +10,10 @@ namespace mkmodel {
 namespace {
 
 constexpr std::int64_t kPatch = 14;
-constexpr std::int64_t kMerged = 2;  // patches a side that become one position (Gemma 3, Qwen2-VL)
+constexpr std::int64_t kMerged = 2;  // patches a side that become one position (Gemma 3, InternVL, Qwen2-VL)
 constexpr const char* kQwen = "qwen2vl_merger";
+constexpr const char* kTiled = "internvl";
+constexpr std::int64_t kTiles = 6;         // of a picture, at most
 constexpr std::int64_t kMels = 80;         // bands of a sound
 constexpr std::int64_t kFrames = 1500;     // of 30 seconds
 constexpr std::int64_t kStack = 25;        // frames that become one position
@@ -74,9 +76,17 @@ void plan_eyes(const Projector& projector, Plan& plan) {
     return;
   }
   plan.constant("v.patch_embd.bias", {projector.own_width}, 0.02f);
-  plan.matrix("v.position_embd.weight", {projector.own_width, patches}, 16);
+  const bool tiled = projector.sees == kTiled;
+  plan.matrix("v.position_embd.weight", {projector.own_width, patches + (tiled ? 1 : 0)}, 16);
   plan.layers("v", true);
-  if (projector.sees == "gemma3") {
+  if (tiled) {
+    plan.matrix("v.class_embd", {projector.own_width}, 16);
+    const std::int64_t merged = projector.own_width * kMerged * kMerged;
+    plan.constant("mm.model.mlp.0.weight", {merged}, 1);
+    plan.constant("mm.model.mlp.0.bias", {merged}, 0.1f);
+    plan.linear("mm.model.mlp.1", merged, projector.width);
+    plan.linear("mm.model.mlp.3", projector.width, projector.width);
+  } else if (projector.sees == "gemma3") {
     plan.matrix("mm.input_projection.weight", {projector.width, projector.own_width}, projector.own_width);
     plan.constant("mm.soft_emb_norm.weight", {projector.own_width}, 1);
   } else {
@@ -122,6 +132,10 @@ void set_keys(gguf_context* gguf, const Projector& projector) {
   number("vision.image_size", projector.side);
   number("vision.patch_size", kPatch);
   number("vision.projector.scale_factor", kMerged);
+  if (projector.sees == kTiled) {
+    number("vision.preproc_min_tiles", 1);
+    number("vision.preproc_max_tiles", kTiles);
+  }
   constexpr std::array<float, 3> kHalf = {0.5f, 0.5f, 0.5f};
   gguf_set_arr_data(gguf, "clip.vision.image_mean", GGUF_TYPE_FLOAT32, kHalf.data(), kHalf.size());
   gguf_set_arr_data(gguf, "clip.vision.image_std", GGUF_TYPE_FLOAT32, kHalf.data(), kHalf.size());
@@ -135,6 +149,7 @@ const std::vector<Projector>& projectors() {
   static const std::vector<Projector> all = {
       {"mmproj-random-24m", "pictures as LLaVA, sounds as Ultravox", "mlp", "ultravox", 288},
       {"mmproj-random-24m-mutual", "pictures as Gemma 3, whose positions see each other", "gemma3", "", 288},
+      {"mmproj-random-24m-tiles", "pictures in tiles, as InternVL", kTiled, "", 288},
       {"mmproj-random-mrope", "for random-mrope: pictures of any size, as Qwen2-VL", kQwen, "", 256},
       {.name = "mmproj-random-24m-large",
        .about = "pictures as LLaVA, with the size of CLIP ViT-L/14",
