@@ -103,6 +103,7 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   if (!media) return media.error();
   options.media = std::move(*media);
   options.media.cores = config.model.cores;
+  options.media.flash_attention = config.model.flash_attention;
   if (auto usable = check_file("--chat-template-file", config.chat_template_file); !usable) return usable.error();
   if (!config.chat_template_file.empty()) {
     std::ifstream file(config.chat_template_file);

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/random_id.h"
 #include "model/content_hash.h"
+#include "model/llama_params.h"
 #include "model/llama_runtime.h"
 #include "model/media_limits.h"
 #include "model/media_pixels.h"
@@ -43,6 +44,7 @@ std::shared_ptr<mtmd_context> open(const MediaOptions& options, const LlamaWeigh
   params.use_gpu = options.offload && offloads_to_gpu();
   params.print_timings = false;
   params.n_threads = default_threads();
+  params.flash_attn_type = static_cast<llama_flash_attn_type>(flash_attention_type_of(options.flash_attention));
   params.media_marker = marker.c_str();
   params.cb_eval = count_operation;
   params.cb_eval_user_data = &operations;
@@ -95,6 +97,9 @@ Result<std::shared_ptr<const LlamaMedia>> LlamaMedia::make(const MediaOptions& o
   media->identity_.assign(reinterpret_cast<const char*>(file->data()), file->size());
   media->identity_ += std::string(" libllama ") + CHASQUI_LLAMA_COMMIT + ", " +
                       std::to_string(options.image_tokens_min) + " to " + std::to_string(options.image_tokens_max);
+  if (options.flash_attention != FlashAttention::automatic) {
+    media->identity_ += ", flash attention " + std::to_string(static_cast<int>(options.flash_attention));
+  }
   const auto width = static_cast<std::size_t>(llama_model_n_embd_inp(weights.model()));
   if (vocabulary.get() != &weights) {  // those may be freed
     media->projector_.reset();

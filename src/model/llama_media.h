@@ -15,6 +15,7 @@
 #include "model/llama_media_encoder.h"
 #include "model/llama_weights.h"
 #include "model/media_reader.h"
+#include "model/model_config.h"
 
 struct mtmd_bitmap;
 struct mtmd_context;
@@ -27,6 +28,7 @@ struct MediaOptions {
   std::string path;                   // of the projector; empty: the model reads text alone
   bool optional = false;              // one that does not fit the model is left out, with a warning
   bool offload = true;                // to a GPU, if there is one
+  FlashAttention flash_attention = FlashAttention::automatic;
   std::int32_t image_tokens_min = 0;  // of a picture, where the projector leaves a choice; 0: as it says
   std::int32_t image_tokens_max = 0;
   std::shared_ptr<CoreShare> cores{};  // null: all are its own

@@ -217,6 +217,25 @@ TEST(LlamaMedia, ACausalUnitIsTheSameInPieces) {
   EXPECT_LT(difference(at_once, compute_media(*model, prompt, 13)), kClose);
 }
 
+TEST(LlamaMedia, TheProjectorAttendsAsTheModelDoes) {
+  std::vector<MediaUnit> units;
+  std::vector<EncodedMediaPtr> encoded;
+  for (const FlashAttention choice : {FlashAttention::on, FlashAttention::off, FlashAttention::off}) {
+    MediaOptions wanted = options("");
+    wanted.flash_attention = choice;
+    const auto media = LlamaMedia::make(wanted, *weights(), weights());
+    ASSERT_TRUE(media);
+    units.push_back(read_media(**media, {test_picture(1)}).units->front());
+    const auto encoding = (*media)->encoder()->encode(units.back(), 0);
+    ASSERT_TRUE(encoding);
+    encoded.push_back(encoding->rows);
+  }
+  EXPECT_NE(encoded[0]->values, encoded[1]->values) << "its sums are others";
+  EXPECT_LT(difference(encoded[0]->values, encoded[1]->values), kClose);
+  EXPECT_EQ(encoded[1]->values, encoded[2]->values);
+  EXPECT_NE(units[0].identity, units[1].identity) << "what is kept of one is not what the other reads";
+}
+
 TEST(LlamaMedia, AnEncodedUnitIsKeptForItsTenant) {
   const auto media = reader();
   const auto encode = [&](const MediaPrompt& prompt, std::uint32_t tenant) {

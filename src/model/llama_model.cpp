@@ -20,15 +20,6 @@
 namespace chasqui {
 namespace {
 
-llama_flash_attn_type to_llama(FlashAttention choice) {
-  switch (choice) {
-    case FlashAttention::automatic: return LLAMA_FLASH_ATTN_TYPE_AUTO;
-    case FlashAttention::on: return LLAMA_FLASH_ATTN_TYPE_ENABLED;
-    case FlashAttention::off: return LLAMA_FLASH_ATTN_TYPE_DISABLED;
-  }
-  return LLAMA_FLASH_ATTN_TYPE_AUTO;
-}
-
 Result<void> check_config(const ModelConfig& config) {
   const auto slots_max = static_cast<std::int32_t>(llama_max_parallel_sequences());
   if (config.slots < 1 || config.slots > slots_max) {
@@ -67,7 +58,7 @@ llama_context_params context_params(const ModelConfig& config) {
   params.n_outputs_max = static_cast<std::uint32_t>(config.outputs_max);
   params.n_threads = config.threads;
   params.n_threads_batch = config.threads_batch;
-  params.flash_attn_type = to_llama(config.flash_attention);
+  params.flash_attn_type = static_cast<llama_flash_attn_type>(flash_attention_type_of(config.flash_attention));
   params.type_k = static_cast<ggml_type>(ggml_type_of(config.kv_keys));
   params.type_v = static_cast<ggml_type>(ggml_type_of(config.kv_values));
   params.kv_unified = config.unified;

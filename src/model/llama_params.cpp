@@ -151,6 +151,15 @@ llama_context_params first_context_params(const LlamaOptionsPtr& options) {
   return out;
 }
 
+int flash_attention_type_of(FlashAttention choice) {
+  switch (choice) {
+    case FlashAttention::automatic: return LLAMA_FLASH_ATTN_TYPE_AUTO;
+    case FlashAttention::on: return LLAMA_FLASH_ATTN_TYPE_ENABLED;
+    case FlashAttention::off: return LLAMA_FLASH_ATTN_TYPE_DISABLED;
+  }
+  return LLAMA_FLASH_ATTN_TYPE_AUTO;
+}
+
 void start_numa(const LlamaOptionsPtr& options) {
   if (!options || options->params().numa == GGML_NUMA_STRATEGY_DISABLED) return;
   static const bool once = [&options] {

@@ -29,6 +29,9 @@ ModelConfig with_draft_flags(ModelConfig config, const LlamaOptionsPtr& options)
 // RoPE, and what of a context is offloaded.
 llama_context_params first_context_params(const LlamaOptionsPtr& options);
 
+// libllama's number of it, for contexts and projectors.
+int flash_attention_type_of(FlashAttention choice);
+
 // --numa, once for the process: what later calls say is not looked at. REQUIRES: start_llama_runtime()
 void start_numa(const LlamaOptionsPtr& options);
 
