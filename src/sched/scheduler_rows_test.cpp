@@ -125,27 +125,6 @@ TEST(SchedulerRows, WithNoStreamAPromptIsReadInWholeMicroBatchesThatAnArrivalCut
   worker.run_to_end();
 }
 
-TEST(SchedulerRows, AFewRowsBehindAMicroBatchAreNoPassOfTheirOwn) {
-  for (const SchedulerConfig& config : {streams(3, 512, 3000), dense_streams(3, 512, 3000)}) {
-    for (const auto& [prompt, chunks] :
-         std::initializer_list<std::pair<TokenCount, std::vector<TokenCount>>>{{512, {512}},
-                                                                               {513, {260, 253}},
-                                                                               {1047, {512, 268, 267}},
-                                                                               {1088, {512, 292, 284}},
-                                                                               {1100, {512, 512, 76}}}) {
-      FakeWorker worker(config);
-      worker.add(1, {.prompt = 600, .max_tokens = 1});
-      worker.run_to_end();
-      worker.add(2, {.prompt = prompt, .max_tokens = 1});
-      for (const TokenCount rows : chunks) {
-        ASSERT_TRUE(worker.step());
-        EXPECT_EQ(worker.parts, (Parts{{2, rows}})) << prompt;
-      }
-      EXPECT_TRUE(worker.finished(2)) << prompt;
-    }
-  }
-}
-
 // A model whose memory is a state: that of one sequence is copied before the step, so that it can be brought back.
 TEST(SchedulerRows, WhereOnlyAStepOfOnePromptIsCutSeveralAreReadInShortOnes) {
   SchedulerConfig config = streams(3, 2048, 3000);

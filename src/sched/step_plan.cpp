@@ -242,13 +242,8 @@ void StepPlan::pad(const RunningSequences& running, const StepTime& times, Batch
 TokenCount StepPlan::chunk_of(const Sequence& sequence, const StepTime& times, Duration time) const {
   const MediaUnit* const unit = sequence.next_unit();
   if (unit != nullptr && !unit->causal) return sequence.left_in_piece();
-  const TokenCount left = sequence.left_in_piece();
-  TokenCount fixed = std::min({left, rows_max_, kMicroBatch});
+  TokenCount fixed = std::min({sequence.left_in_piece(), rows_max_, kMicroBatch});
   if (sequence.tells_prompt()) fixed = std::min(fixed, outputs_max_);
-  // A few rows behind a whole micro-batch would be a pass of their own over all weights: two halves instead.
-  if (left > fixed && left - fixed <= fixed / kLittle) {
-    fixed = (left / 2 + kKernelRows) / kKernelRows * kKernelRows;
-  }
   if (fixed_) return fixed;
   // A step of an unknown model must not take minutes.
   const bool first = times.largest_seen(Batch::Kind::prefill) < kUsualRows;
