@@ -83,11 +83,15 @@ export class BatchPanel {
     this.reading?.abort();
     const reading = new AbortController();
     this.reading = reading;
-    const progress = (share) => this.tell(`Reading ${file.name}: ${Math.floor(100 * share)} %`, 'off');
+    const before = this.words.textContent;
+    const progress = (share) => { this.words.textContent = `Reading ${file.name}: ${Math.floor(100 * share)} %`; };
     try {
       this.showFile(file.name, await readStepsFile(file, { signal: reading.signal, progress }));
     } catch (error) {
-      if (reading.signal.aborted) return;
+      if (reading.signal.aborted) {
+        if (this.reading === reading) this.words.textContent = before;
+        return;
+      }
       this.tell(error.message);
       this.redraw();
     }
@@ -105,9 +109,9 @@ export class BatchPanel {
   }
 
   // In place of the words for a step.
-  tell(text, live = 'polite') {
+  tell(text) {
     this.selected = null;
-    this.words.setAttribute('aria-live', live);
+    this.words.setAttribute('aria-live', 'polite');
     this.words.textContent = text;
   }
 

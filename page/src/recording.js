@@ -1,8 +1,8 @@
 // A recording of `chasqui serve --record` (docs/recordings.md), read in the browser: the steps of each worker in it,
 // the same as `chasqui replay --steps` writes. No element of the page is touched here.
 //
-// The file may be anybody's. Nothing is made as large as it says but what the bytes are there for, and no record takes
-// longer than to read its bytes. It is read in pieces, between which the page lives. Its checksums are not looked at;
+// The file may be anybody's. Nothing is made as large as it says but what the bytes are there for, and a record takes no
+// longer than its bytes do, some tenths of a second for the largest. It is read in pieces, between which the page lives. Its checksums are not looked at;
 // what does not fit together is damage all the same.
 const mib = 1024 * 1024;
 export const recordingLimits = { bytes: 128 * mib, piece: 16 * mib, workers: 1024, steps: 100_000 };
@@ -13,6 +13,9 @@ const pieceHead = 16; // stream, length, checksum
 const recordHead = 5; // kind, length
 const atOnce = 256 * 1024; // bytes read
 const most32 = 2 ** 31 - 1;
+const mostNotes = 4096; // pairs of texts in a head
+const pauseEvery = 64 * 1024; // bytes
+const decoder = new TextDecoder();
 
 // Ends the reading; its message goes on behind the name of the file.
 export class Fault extends Error {}
@@ -110,11 +113,15 @@ class Reader {
     }
   }
 
+  skipText() {
+    this.jump(this.number());
+  }
+
   text() {
     const length = this.number();
     const from = this.at;
     this.jump(length);
-    return new TextDecoder().decode(this.bytes.subarray(from, this.at));
+    return decoder.decode(this.bytes.subarray(from, this.at));
   }
 
   rows(columns) {
@@ -145,11 +152,13 @@ const shown = (text, most) => text.replace(/[\p{Cc}\p{Cf}]/gu, '\u{fffd}').slice
 
 // src/record/recorded_head.h
 function readHead(io) {
-  io.text(); // the program
+  io.skipText(); // the program
   const model = shown(io.text(), 80);
   const worker = io.number();
-  for (let left = io.number(); left > 0; --left) { io.text(); io.text(); }
-  io.text(); // the policy
+  const notes = io.number();
+  if (notes > mostNotes) io.fail();
+  for (let left = notes; left > 0; --left) { io.skipText(); io.skipText(); }
+  io.skipText(); // the policy
   const slots = io.count();
   const cells = io.count();
   if (slots < 1 || slots > 2 ** 16 || cells < 1) io.fail('no scheduler can be made as it says');
@@ -260,7 +269,7 @@ class Stream {
     const restored = new Set(plan.restores.keys());
     for (const place of io.table(1)) restored.delete(place);
     io.skipTables(2);
-    this.step = { n: ++this.count, worker: this.worker, kind: plan.kind, t: millisecondsOf(plan.planned),
+    this.step = { n: 0, worker: this.worker, kind: plan.kind, t: millisecondsOf(plan.planned),
       ms: millisecondsOf(took), compute_ms: milliseconds(compute), predicted_ms: milliseconds(plan.predicted),
       decode: plan.decode, prompt: plan.prompt, sequences: plan.sequences, padding: plan.padding, cut: status !== 0,
       restored: plan.restored, saved: plan.saved };
@@ -275,6 +284,7 @@ class Stream {
     this.step.waiting = perClass(() => io.count());
     this.step.streams = perClass(() => io.count());
     this.step.cells = io.count();
+    this.step.n = ++this.count;
     this.steps.push(this.step);
     this.step = null;
   }
@@ -299,7 +309,7 @@ class Recording {
     if (this.streams.size > this.limits.workers) throw new Fault(`has more than ${this.limits.workers} workers.`);
     const { end } = io;
     const before = stream.steps.length;
-    for (let records = 1; io.at < end; ++records) {
+    for (let paused = 0; io.at < end;) {
       io.end = end;
       io.jump(recordHead);
       io.at -= recordHead;
@@ -309,7 +319,9 @@ class Recording {
       if (length > end - io.at) io.fail();
       io.end = io.at + length;
       stream.take(kind, io);
-      if (records % 256 === 0) await turns.pause();
+      if (io.at - paused < pauseEvery) continue;
+      paused = io.at;
+      await turns.pause();
     }
     this.held += stream.steps.length - before;
     if (this.held > 2 * this.limits.steps) this.trim();

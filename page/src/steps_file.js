@@ -10,16 +10,30 @@ const other = 'is neither a recording of chasqui serve --record nor a file of st
 const otherVersion = 'is a recording of another version of Chasqui, which this page cannot read. chasqui replay of ' +
   'that version makes a file of steps of it, with --steps.';
 
+const isCount = (value) => Number.isInteger(value) && value >= 0;
+const figures = ['n', 'sequences', 'padding', 'restored', 'saved', 'running', 'cells'];
+const ofClasses = ['decode', 'prompt', 'waiting', 'streams'];
+const times = ['t', 'ms', 'compute_ms', 'predicted_ms'];
+
+function isStep(step, workers) {
+  return isCount(step.worker) && step.worker < workers && typeof step.cut === 'boolean' &&
+    (step.kind === 'decode' || step.kind === 'prefill') && times.every((name) => Number.isFinite(step[name])) &&
+    figures.every((name) => isCount(step[name])) &&
+    ofClasses.every((name) => step[name].length === classes.length && step[name].every(isCount));
+}
+
 function readText(text) {
   const { promise, steps } = JSON.parse(text);
-  const { workers, targets } = promise;
-  const known = classes.every((name) => targets[name].next_token_ms > 0);
+  const { workers, targets, slots, cells } = promise;
+  const known = classes.every((name) => targets[name].next_token_ms > 0) && slots >= 1 && cells >= 1;
   if (!known || !(workers >= 1 && workers <= recordingLimits.workers)) throw new Error('another file');
+  if (!steps.every((step) => isStep(step, workers))) throw new Error('another file');
   const read = new Steps(Infinity);
   read.take(promise);
   read.take({ steps, missed: 0 });
   if (steps.length === 0) throw new Error('no steps');
-  const named = Array.from({ length: workers }, (_, i) => ({ name: `Worker ${i}`, number: i, steps: read }));
+  const named = Array.from({ length: workers }, (_, i) => ({ name: `Worker ${i}`, number: i, steps: read }))
+    .filter(({ number }) => read.of(number).length > 0);
   return { workers: named, notes: [] };
 }
 
@@ -31,7 +45,7 @@ async function readBinary(file, { signal, progress }) {
   if (cut > 0) note(`The end of ${file.name} is cut off: its last ${whole(cut)} bytes are not whole, and are left out.`);
   for (const { name, promise, steps, count, ended, worker } of workers) {
     if (ended) note(`The recording of ${name} had ended before the server did: ${ended}`);
-    if (count === 0) continue;
+    if (steps.length === 0) continue;
     const read = new Steps(Infinity);
     read.take(promise);
     for (let i = 0; i < steps.length; i += 1000) {

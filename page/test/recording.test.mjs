@@ -253,6 +253,21 @@ describe('a file that is not as it should be', () => {
   });
 });
 
+it('a file of steps that has other figures in it is refused, and one of few workers names those', async () => {
+  const target = { first_token_ms: 1000, next_token_ms: 100 };
+  const promise = { workers: 3, slots: 2, cells: 512, targets: { interactive: target, standard: target, background: target } };
+  const none = [0, 0, 0];
+  const step = { n: 1, worker: 1, kind: 'decode', t: 0, ms: 1, compute_ms: 1, predicted_ms: 0, decode: [1, 0, 0], prompt: none,
+    sequences: 1, padding: 0, cut: false, restored: 0, saved: 0, running: 1, waiting: none, streams: [1, 0, 0], cells: 9 };
+  const open = (changes, of = {}) => readStepsFile(asFile(Buffer.from(JSON.stringify(
+    { promise: { ...promise, ...of }, steps: [{ ...step, ...changes }] }))), { signal: new AbortController().signal, progress() {} });
+  assert.deepEqual((await open({})).workers.map(({ name }) => name), ['Worker 1']);
+  const wrong = [{ waiting: undefined }, { streams: [1, 2] }, { ms: '<b>' }, { worker: 3 }, { worker: 0.5 }, { cut: 1 }, { cells: -1 },
+    { kind: 'x' }, { t: null }];
+  for (const changes of wrong) await assert.rejects(open(changes), /is neither a recording/, JSON.stringify(changes));
+  for (const of of [{ slots: 0 }, { cells: 'x' }]) await assert.rejects(open({}, of), /is neither a recording/);
+});
+
 const browser = await openBrowser(test);
 
 async function watch(t, options) {
