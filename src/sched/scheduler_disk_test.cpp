@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/fake_media.h"
 #include "sched/fake_disk.h"
 #include "sched/fake_life.h"
 #include "sched/fake_worker.h"
@@ -138,6 +139,26 @@ TEST_F(SchedulerDisk, WhatTheModelRefusesIsRemovedAndNotTriedAgain) {
   worker.run_both();
   worker.end();
   EXPECT_EQ(std::ranges::count(disk_.done, DiskOrder::Kind::read), reads);
+}
+
+// It would have to be encoded, which takes far longer than its rows do.
+TEST_F(SchedulerDisk, APictureIsReadThoughItsRowsAreComputedSooner) {
+  const SchedulerConfig config = with_disk(streams(4, 32, 400));
+  FakeDisk disk;
+  DiskWorker before(config, disk);
+  before.submit(1, FakePrompt().text(40, 9).picture(50).text(10, 1).draft(3), {});
+  before.submit(2, FakePrompt().text(100, 5).draft(3), {});
+  before.end();
+  ASSERT_EQ(disk.files.size(), 2u);
+  DiskWorker worker(config, disk);
+  worker.row_cost = worker.step_cost = microseconds(1);
+  worker.add(1, 90, 3);
+  worker.run_both();
+  worker.submit(2, FakePrompt().text(100, 5).draft(3), {});
+  worker.submit(3, FakePrompt().text(40, 9).picture(50).text(10, 2).draft(3), {});
+  worker.run_both();
+  EXPECT_EQ(worker.cached(2), 0);
+  EXPECT_EQ(worker.cached(3), 90);
 }
 
 // What is being written cannot leave memory: a slot that is copied out meanwhile finds no room.
