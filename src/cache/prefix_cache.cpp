@@ -89,6 +89,7 @@ PrefixCache::Insertion PrefixCache::insert(PrefixKey key, std::span<const Token>
   if (limits_.cut_anywhere) absorb_redundant(tree, id);
   entry.rank.priority = priority_of(entry);
   ranks_.insert(entry.rank);
+  others_leave_ = true;
   if (limits_.holdings != nullptr) entry.holding = limits_.holdings->hold(key, tokens);
   if (limits_.hand_over) unseen_.insert(id);
   make_room(id);
@@ -167,6 +168,7 @@ void PrefixCache::rank_again(Entry& entry, TimePoint now) {
   entry.rank.used = now;
   rank.value() = entry.rank;
   ranks_.insert(std::move(rank));
+  others_leave_ = true;
 }
 
 KvSnapshotPtr PrefixCache::sharing(KvSnapshotPtr snapshot, const RadixTree::Match& known) const {
@@ -239,7 +241,7 @@ std::optional<PrefixCache::Kept> PrefixCache::next_unseen() {
 }
 
 std::optional<PrefixCache::Kept> PrefixCache::next_to_leave(std::size_t needed) {
-  if (bytes() + needed <= limits_.bytes) return std::nullopt;
+  if (!others_leave_ || bytes() + needed <= limits_.bytes) return std::nullopt;
   std::size_t freed = 0;
   int looked_at = 0;
   for (const Rank& rank : ranks_) {
@@ -250,6 +252,7 @@ std::optional<PrefixCache::Kept> PrefixCache::next_to_leave(std::size_t needed) 
     freed += size;
     if (!std::exchange(entry.said_to_leave, true)) return kept(rank.id);
   }
+  others_leave_ = false;
   return std::nullopt;
 }
 
@@ -308,6 +311,7 @@ void PrefixCache::remove(EntryId id) {
   shelf->second.kept.erase(id);
   drop_if_empty(shelf);
   ranks_.erase(entry.rank);
+  others_leave_ = true;
   unseen_.erase(id);
   if (limits_.holdings != nullptr) limits_.holdings->drop(entry.holding);
   if (entry.snapshot) blocks_.release(std::move(entry.snapshot));  // else it was handed over

@@ -218,7 +218,8 @@ class PrefixCache {
   std::size_t reserved_bytes_ = 0;
   double clock_ = 0;
   std::uint64_t last_id_ = 0;
-  Stats counts_;  // only what counts up
+  bool others_leave_ = true;  // next_to_leave() may find one that it has not named
+  Stats counts_;              // only what counts up
 };
 
 }  // namespace chasqui

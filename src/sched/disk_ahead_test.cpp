@@ -14,8 +14,8 @@ constexpr std::size_t kShortBytes = 10 * kShort;
 // A cache for eight prompts, and a queue for two.
 class DiskAhead : public testing::Test {
  protected:
-  explicit DiskAhead(bool ahead = true)
-      : tier_({.bytes = 100'000, .queue_bytes = 2 * kShortBytes, .ahead = ahead}, true, cache_) {
+  explicit DiskAhead(bool ahead = true, std::uint64_t disk_bytes = 100'000)
+      : tier_({.bytes = disk_bytes, .queue_bytes = 2 * kShortBytes, .ahead = ahead}, true, cache_) {
     tier_.name(kDiskKey.tenant, kDiskTenant);
   }
 
@@ -78,6 +78,22 @@ TEST_F(NotAhead, LosesTwoOfThem) {
   insert(4 * kShort, 9);
   run_disk();
   EXPECT_EQ(tier_.stats().dropped, 2u);
+}
+
+class DiskAheadFull : public DiskAhead {
+ protected:
+  DiskAheadFull() : DiskAhead(true, 2 * snapshot_file_bytes(kShort, kShortBytes)) {}
+};
+
+// What is least valuable would drive out what is most.
+TEST_F(DiskAheadFull, IsNotWrittenAtTheEnd) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) insert(kShort, seed);
+  tier_.flush();
+  run_disk();
+  tier_.rest();
+  run_disk();
+  EXPECT_TRUE(on_disk(7) && on_disk(8));
+  EXPECT_EQ(disk_.files.size(), 2u);
 }
 
 // One that is being written cannot leave; a large one could be all that can.

@@ -21,6 +21,8 @@ constexpr std::size_t kReadsMax = 2;
 // When a read is late.
 constexpr double kLateFactor = 10;
 constexpr Duration kLateAfter = seconds(5);
+// Entries whose tokens a step may compare with those on disk, to find one to write ahead.
+constexpr int kAheadLookedAt = 4;
 
 SnapshotStore::Limits store_limits(const DiskLimits& limits, bool cut_anywhere) {
   SnapshotStore::Limits out;
@@ -185,7 +187,7 @@ void DiskTier::take_evicted() {
 }
 
 void DiskTier::write_ahead() {
-  while (!writing()) {
+  for (int looked_at = 0; looked_at < kAheadLookedAt && !writing(); ++looked_at) {
     std::optional<PrefixCache::Kept> kept = cache_.next_to_leave(limits_.queue_bytes);
     if (!kept) return;
     if (fits_below(*kept)) enqueue(std::move(*kept), 0);
@@ -193,7 +195,7 @@ void DiskTier::write_ahead() {
 }
 
 void DiskTier::rest() {
-  while (!writing()) {
+  while (!writing() && !flushed_) {
     std::optional<PrefixCache::Kept> kept = cache_.next_unseen();
     if (!kept) return;
     if (!fits_below(*kept)) continue;
@@ -204,6 +206,7 @@ void DiskTier::rest() {
 }
 
 void DiskTier::flush() {
+  flushed_ = true;
   std::uint64_t bytes = 0;
   for (const EntryId id : cache_.by_value()) {
     PrefixCache::Kept kept = cache_.kept(id);
@@ -216,7 +219,7 @@ void DiskTier::flush() {
 
 void DiskTier::take_orders(std::vector<DiskOrder>& orders) {
   std::vector<DiskOrder> writes;
-  if (limits_.ahead) write_ahead();
+  if (limits_.ahead && !flushed_) write_ahead();
   if (written_ == 0 && !queue_.empty()) start_write(writes);
   store_.take_removals(removals_);
   for (const std::uint64_t file : removals_) orders.push_back({.kind = DiskOrder::Kind::remove, .file = file});

@@ -104,7 +104,8 @@ class DiskTier {
   void take_evicted();
   // There is nothing else to do: perhaps something can be written.
   void rest();
-  // Everything is to be written that is not on disk.
+  // Everything is to be written that is not on disk, as far as there is room. Nothing else is, from then on, but what
+  // has to leave memory: it would take the room.
   void flush();
   // Something is being written, or waits for it.
   bool writing() const { return written_ != 0 || !queue_.empty(); }
@@ -164,6 +165,7 @@ class DiskTier {
   std::uint64_t written_ = 0;      // the file that is being written; 0: none
   std::size_t written_owned_ = 0;  // … and how much of queue_owned_ it is
   bool written_in_vain_ = false;   // … and it goes as soon as it is there
+  bool flushed_ = false;
   std::vector<DiskOrder> orders_;  // reads and touches
   std::vector<PrefixCache::Kept> evicted_;
   std::vector<std::uint64_t> removals_;
