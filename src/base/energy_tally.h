@@ -30,7 +30,8 @@ class EnergyTally {
  private:
   void lift_taken(std::int64_t to);
 
-  // Written in this order and read in the other, so that a thread in between takes too little, and never too much.
+  // read_at_ is written before measured_ and read after it, so that a thread in between takes too little, and never too
+  // much.
   std::atomic<TimePoint::rep> read_at_;
   std::atomic<std::int64_t> measured_{0};  // microjoules until then
   std::atomic<double> power_{0};           // microjoules a second, while requests were computed

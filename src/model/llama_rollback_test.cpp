@@ -120,7 +120,9 @@ TEST_P(LlamaCutStep, LeavesTheStateAsItWas) {
   ASSERT_GT(all, 20u);
   const KvSnapshotPtr unread = model_->snapshot(SlotId{1}, kLength);
   ASSERT_TRUE(unread);
-  for (std::uint64_t part = 0; part < 10; ++part) {
+  int midway = 0;
+  for (std::uint64_t turn = 0; turn < 10 || (midway == 0 && turn < 100); ++turn) {
+    const std::uint64_t part = turn % 10;
     const std::uint64_t end = model_->operations() + all * part / 10;
     if (part == 0) model_->request_abort();
     std::thread other([&] {
@@ -136,10 +138,12 @@ TEST_P(LlamaCutStep, LeavesTheStateAsItWas) {
       continue;
     }
     ASSERT_EQ(status, DecodeStatus::aborted) << part;
+    if (part > 0) ++midway;
     const KvSnapshotPtr left = model_->snapshot(SlotId{1}, kLength);
     ASSERT_TRUE(left && model_->restore(SlotId{0}, *left, kLength));
     EXPECT_EQ(run(*model_, 0, kLength, more), expected) << part;
   }
+  EXPECT_GT(midway, 0);
   model_->trim(SlotId{1}, 0);
   run(*model_, 1, 0, prompt_);
   model_->request_abort();
