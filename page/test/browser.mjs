@@ -50,6 +50,8 @@ export class Tab {
     this.page = page;
     this.faults = [];
     const note = (fault) => {
+      // The page asks on until its tab is closed, which may be later than its server.
+      if (server.stopping && fault.includes('net::ERR_CONNECTION_')) return;
       if (!expectedFaults.some((pattern) => pattern.test(fault))) this.faults.push(fault);
     };
     page.setDefaultTimeout(hangAfter);

@@ -168,6 +168,7 @@ export class Server {
     if (this.exit) return this.exit;
     let metrics;
     if (this.url) metrics = await this.idle();
+    this.stopping = true;
     this.signal('SIGTERM');
     const exit = await this.ended;
     assert.deepEqual(exit, { code: 0, signal: null }, `${this.name()} did not end well:\n${this.stderr}`);
