@@ -208,7 +208,7 @@ void Scheduler::commit(const Batch& batch, const BatchResult& result) {
 void Scheduler::commit_step(const Batch& batch, const BatchResult& result) {
   now_ = result.finished;
   plan_.ended(batch, result);
-  reuse_.commit(batch, result, step_time_.prompt_row_seconds(), result.finished);
+  reuse_.commit(batch, result, step_time_.measured_row_seconds(), result.finished);
   release_sources(batch);
   for (const std::size_t i : result.not_restored) {
     Sequence* sequence = find_running(batch.restores[i].request);

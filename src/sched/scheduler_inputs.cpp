@@ -32,7 +32,7 @@ SlotCopy Scheduler::copy_of_slot(std::int32_t slot, const Tenant& tenant) const 
 
 bool Scheduler::adopt_slot(std::int32_t slot, const Tenant& tenant, SlotCopy copy, TimePoint now) {
   if (config_.tap != nullptr) config_.tap->slot_adopted(slot, tenant, copy, now);
-  return reuse_.adopt_slot(slot, tenant, std::move(copy), step_time_.prompt_row_seconds(), now);
+  return reuse_.adopt_slot(slot, tenant, std::move(copy), step_time_.measured_row_seconds(), now);
 }
 
 void Scheduler::found_on_disk(FoundSnapshot file) {
@@ -58,7 +58,7 @@ void Scheduler::take_disk_orders(std::vector<DiskOrder>& orders) {
 
 void Scheduler::disk_done(DiskOutcome outcome, TimePoint now) {
   if (config_.tap != nullptr) config_.tap->disk_done(outcome, now);
-  reuse_.disk()->done(std::move(outcome), step_time_.prompt_row_seconds(), now);
+  reuse_.disk()->done(std::move(outcome), step_time_.measured_row_seconds(), now);
   reuse_.disk_has_done();
 }
 

@@ -108,7 +108,7 @@ const Sequence* Scheduler::most_urgent(const Urgency& urgency) {
     best = sequence.get();
     standing_of_best = standing;
   }
-  if (best == nullptr || !reuse_.should_defer(*best, running_, step_time_.prompt_row_seconds())) return best;
+  if (best == nullptr || !reuse_.should_defer(*best, running_, step_time_.measured_row_seconds())) return best;
   return most_urgent_behind(standing_of_best, urgency);
 }
 
@@ -127,7 +127,7 @@ const Sequence* Scheduler::most_urgent_behind(const Standing& first, const Urgen
   for (; !line.empty(); line.pop_back()) {
     std::ranges::pop_heap(line, after);
     const Sequence& next = *line.back().second;
-    if (!reuse_.should_defer(next, running_, step_time_.prompt_row_seconds())) return &next;
+    if (!reuse_.should_defer(next, running_, step_time_.measured_row_seconds())) return &next;
   }
   return nullptr;
 }
@@ -141,7 +141,7 @@ std::optional<Scheduler::Start> Scheduler::next_to_start(const Urgency& urgency,
   if (sequence == nullptr) return std::nullopt;
   if (!cached && !free_slot_for(*sequence, urgency, now, batch)) return std::nullopt;
   Start start{sequence};
-  start.prefix = reuse_.choose(*sequence, step_time_.prompt_row_seconds(), !cached, now);
+  start.prefix = reuse_.choose(*sequence, step_time_.measured_row_seconds(), !cached, now);
   if (cached && !start.prefix.in_place && !free_cached_slot_beside(start.prefix.slot, now)) return std::nullopt;
   start.use = reuse_.explain(*sequence, start.prefix);
   if (!has_room_for(start.prefix)) {

@@ -35,9 +35,9 @@ std::size_t StepTime::Cost::nearest(std::size_t bucket) const {
   return kBuckets;
 }
 
-double StepTime::Cost::best_row() const {
+double StepTime::least_of(const std::array<double, kBuckets>& of_sizes) {
   double best = 0;
-  for (const double each : row) {
+  for (const double each : of_sizes) {
     if (each > 0 && (best == 0 || each < best)) best = each;
   }
   return best;
@@ -98,6 +98,7 @@ void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
   double& cell = known.cell[bucket];
   const double cells = static_cast<double>(size.context()) / kCellsPerRow;
   const bool second = std::exchange(known.once[bucket], row == 0);
+  follow_time(to_seconds(took) / size.rows, known.measured[bucket]);
   known.seen_at[bucket] = ++known.observed;
   if (row == 0) {
     if (nearest != kBuckets) cell = known.cell[nearest];

@@ -62,8 +62,10 @@ class StepTime {
   TokenCount seen_below(Batch::Kind kind, TokenCount rows) const;
   // Seconds for one prompt row in a batch of the best size; 0 when nothing is known.
   double prompt_row_seconds() const { return cost(Batch::Kind::prefill).best_row(); }
-  // … and what one took lately, in batches of whatever size and wherever it looked back to: what computing rows again
-  // costs. A cost of best_row() may be next to nothing where it was all put on the cells.
+  // … as it was measured, cells included: what rows of a long prefix cost when they are computed again.
+  // prompt_row_seconds() may be next to nothing where all was put on the cells.
+  double measured_row_seconds() const { return least_of(cost(Batch::Kind::prefill).measured); }
+  // … and what one took lately, in batches of whatever size: what rows of a preempted sequence cost.
   double read_row_seconds() const { return read_rows_ > 0 ? read_seconds_ / read_rows_ : 0; }
   // The least that any pass over the weights takes: what a step costs however few rows it has. Zero: nothing is known.
   Duration pass() const;
@@ -90,13 +92,15 @@ class StepTime {
   struct Cost {
     std::array<double, kBuckets> row{};             // seconds; 0: not seen
     std::array<double, kBuckets> cell{};            // seconds for a row to look back at one position
+    std::array<double, kBuckets> measured{};        // a moving average of seconds for a row and what it looked back at
     std::array<std::uint64_t, kBuckets> seen_at{};  // the newest observation, by number; and whether
     std::array<bool, kBuckets> once{};              // … it is the only one
     std::uint64_t observed = 0;
     std::size_t nearest(std::size_t bucket) const;
-    double best_row() const;
+    double best_row() const { return least_of(row); }
   };
 
+  static double least_of(const std::array<double, kBuckets>& of_sizes);  // that were seen; 0: none was
   static std::size_t bucket_of(TokenCount rows);
   const Cost& cost(Batch::Kind kind) const { return costs_[kind == Batch::Kind::decode ? 0 : 1]; }
   double seconds_of(Batch::Kind kind, StepSize size) const;

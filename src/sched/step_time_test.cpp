@@ -250,12 +250,14 @@ TEST(StepTime, AChunkThatWasSlowOnceIsTriedAgain) {
 TEST(StepTime, WhatRowsOfPromptsTookLatelyIsNotHiddenInTheirCells) {
   StepTime times;
   EXPECT_EQ(times.read_row_seconds(), 0);
+  EXPECT_EQ(times.measured_row_seconds(), 0);
   learn(times, Kind::prefill, {12, 0}, {.row_us = 10'000});
   learn(times, Kind::prefill, {12, 4000}, {.row_us = 10'000, .cell_us = 20}, 200);
   // What its neighbour's cells cost is far too much for this size: the error eats what its rows cost.
   learn(times, Kind::prefill, {11, 4000}, {.row_us = 1000}, 400);
   expect_near(times.predict(Kind::prefill, {11, 4000}), milliseconds(11));
   EXPECT_LT(times.prompt_row_seconds(), 0.0001);
+  EXPECT_NEAR(times.measured_row_seconds(), 0.001, 0.0001) << "of the best size";
   EXPECT_GT(times.read_row_seconds(), 0.001) << "and some of the dear rows before";
   EXPECT_LT(times.read_row_seconds(), 0.02);
   learn(times, Kind::decode, {4, 0}, {.row_us = 1e6});
