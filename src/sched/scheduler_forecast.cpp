@@ -58,7 +58,7 @@ void Scheduler::project(const Urgency& urgency) {
   projected_ = now_;
   newer_tokens_ = 0;
   forecast_ = {};
-  forecast_.row_time = from_seconds(step_time_.prompt_row_seconds() / projection_.reading_share());
+  forecast_.row_time = from_seconds(step_time_.measured_row_seconds() / projection_.reading_share());
   const auto fill = [](Load::Wait& wait, const Projection::Seconds& told) {
     const auto middle = told.begin() + kServiceClasses;
     std::transform(told.begin(), middle, wait.of_short.begin(), from_seconds);
@@ -80,7 +80,7 @@ Load Scheduler::load() {
     newer_tokens_ = 0;
     forecast_ = {};
     forecast_.room.fill(ledger_.slots_total());
-    forecast_.row_time = from_seconds(step_time_.prompt_row_seconds());
+    forecast_.row_time = from_seconds(step_time_.measured_row_seconds());
     projected_ = kNever;
   } else if (projected_ == kNever || now_ - projected_ >= kForecastEvery * (1 + members)) {
     project(urgency(now_));
