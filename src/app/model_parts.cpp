@@ -122,7 +122,7 @@ Result<Models> make_contexts(const ServeConfig& config, const LoadedModel& model
   ProgressBar bar("trying compute threads", ProgressBar::End::stays, true);
   for (std::int32_t i = 0; i < config.workers; ++i) {
     bar.show(static_cast<double>(i) / config.workers);
-    auto context = sleeps ? SleepyModel::start(make) : make();
+    auto context = sleeps ? SleepyModel::start(make, config.model.cores) : make();
     if (!context) return context.error();
     contexts.push_back(std::move(*context));
     if (part.thread_figures.empty()) part.thread_figures = measured;  // the next ones are like it

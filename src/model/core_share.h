@@ -59,7 +59,7 @@ class CoreShare {
     std::atomic<std::int64_t>& until_;
   };
 
-  // One core that something computes on without asking, a model that is being loaded for one.
+  // One core that something computes on without asking: a model that is loaded or freed.
   class Taken {
    public:
     explicit Taken(CoreShare& share) : share_(share) { share_.taken_.fetch_add(1, std::memory_order_relaxed); }

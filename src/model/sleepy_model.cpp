@@ -1,16 +1,21 @@
 #include "model/sleepy_model.h"
 
+#include <optional>
+
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
 
+#include "model/core_share.h"
+
 namespace chasqui {
 
-Result<std::unique_ptr<Model>> SleepyModel::start(Make make) {
+Result<std::unique_ptr<Model>> SleepyModel::start(Make make, std::shared_ptr<CoreShare> cores) {
   std::unique_ptr<SleepyModel> model(new SleepyModel(std::move(make)));
   if (auto awake = model->wake(); !awake) return awake.error();
   model->shape_ = model->model_->shape();
   model->encoder_ = model->model_->encoder();
+  model->cores_ = std::move(cores);
   return std::unique_ptr<Model>(std::move(model));
 }
 
@@ -72,6 +77,8 @@ ComputeStats SleepyModel::compute_stats() const {
 }
 
 bool SleepyModel::fall_asleep() {
+  std::optional<CoreShare::Taken> freeing;
+  if (cores_) freeing.emplace(*cores_);
   cuts_before_ = compute_stats().cuts;
   awake_ = nullptr;
   while (looking_ != 0) continue;  // a few instructions of a thread that has just seen it awake
@@ -84,6 +91,8 @@ bool SleepyModel::fall_asleep() {
 
 Result<void> SleepyModel::wake() {
   if (model_) return {};
+  std::optional<CoreShare::Taken> loading;
+  if (cores_) loading.emplace(*cores_);
   auto made = make_();
   if (!made) return made.error();
   model_ = std::move(*made);

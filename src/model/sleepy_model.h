@@ -12,12 +12,15 @@
 
 namespace chasqui {
 
+class CoreShare;
+
 class SleepyModel final : public Model {
  public:
   using Make = std::function<Result<std::unique_ptr<Model>>()>;
 
-  // Awake, with the model that `make` makes; an error is that of `make`.
-  static Result<std::unique_ptr<Model>> start(Make make);
+  // Awake, with the model that `make` makes; an error is that of `make`. One of the `cores` counts as taken while it
+  // falls asleep and while it wakes later; null: they are not shared.
+  static Result<std::unique_ptr<Model>> start(Make make, std::shared_ptr<CoreShare> cores = nullptr);
 
   const ModelShape& shape() const override { return shape_; }
   DecodeStatus decode(const Batch& batch) override;
@@ -48,6 +51,7 @@ class SleepyModel final : public Model {
   explicit SleepyModel(Make make) : make_(std::move(make)) {}
 
   const Make make_;
+  std::shared_ptr<CoreShare> cores_;
   ModelShape shape_;
   std::shared_ptr<MediaEncoder> encoder_;
   std::unique_ptr<Model> model_;   // null while it sleeps
