@@ -7,8 +7,8 @@ the streams of one model notice of another.
 mixed    REQUESTS (1000) from CLIENTS (50) to five models (demo, 24 M, 0.5 B, an encoder, a ranking encoder) with memory
          for half of what they need together
 first    a model that is not loaded: from the request to its first token, beside what loading it takes
-beside   two streams of 24 M, by themselves on all cores and on one, then while 0.5 B is loaded, computes and is unloaded,
-         again and again
+beside   two streams of 24 M, by themselves on all cores, then on half of them while the others are free, or busy with
+         something else, then while 0.5 B is loaded, computes and is unloaded, again and again
 Settings: those of bench/paired.py.
 """
 import concurrent.futures
@@ -17,6 +17,7 @@ import json
 import os
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -177,16 +178,36 @@ def come_and_go(server):
     unload(server, "half")
 
 
+@contextlib.contextmanager
+def busy(cores):
+    """Each of them with a process that goes through memory, as another model's compute threads do."""
+    code = "import os\nos.sched_setaffinity(0, {%d})\nmemory = bytes(64 << 20)\nwhile True: bytearray(memory)"
+    spinning = [subprocess.Popen([sys.executable, "-c", code % core]) for core in cores]
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
+
+
 def beside():
+    cores = sorted(os.sched_getaffinity(0))
+    half = max(1, len(cores) // 2)
     columns = {}
-    for title, flags, meanwhile in (("alone", [], lambda _: time.sleep(1)),
-                                    ("alone, one core", ["-t", "1"], lambda _: time.sleep(1)),
-                                    ("beside", [], come_and_go)):
-        with node(["small", "half"], *flags) as server:
-            unload(server, "half")  # the first of the folder is loaded at start
-            first_token(server, "small")
-            columns[title] = [gaps_of(server, meanwhile)]
+    for title, flags, others, meanwhile in (("alone", [], [], lambda _: time.sleep(1)),
+                                            ("on half", ["-t", str(half)], [], lambda _: time.sleep(1)),
+                                            ("others busy", ["-t", str(half)], cores[half:], lambda _: time.sleep(1)),
+                                            ("beside", [], [], come_and_go)):
+        for _ in range(paired.ROUNDS):
+            with node(["small", "half"], *flags) as server, busy(others):
+                unload(server, "half")  # the first of the folder is loaded at start
+                first_token(server, "small")
+                columns.setdefault(title, []).append(gaps_of(server, meanwhile))
     paired.print_table("Two streams of 24 M while 0.5 B comes and goes", columns, list(columns["beside"][0]))
+    p99 = {title: statistics.median(each["ITL p99 ms"] for each in rounds) for title, rounds in columns.items()}
+    for title in ("on half", "others busy"):
+        asking.told(f"ITL p99 beside, over that of {title}", p99["beside"] / p99[title], "at most 1.3")
 
 
 for part in PARTS:
