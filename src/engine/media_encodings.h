@@ -35,6 +35,8 @@ class MediaEncodings {
   void hold(EncodingOutcome outcome);
   // Worker: … or has read all of the unit.
   void release(RequestId request) { hold({.request = request}); }
+  // Worker: see MediaEncoder::forget().
+  void forget_tenant(std::uint32_t tenant) { encoder_->forget(tenant); }
   // Worker: a request that has ended, or was never here.
   void forget(RequestId request);
 

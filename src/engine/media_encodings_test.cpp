@@ -24,8 +24,11 @@ class HeldEncoder final : public MediaEncoder {
     std::memcpy(&content, unit.identity.data(), sizeof content);
     return Encoding{std::make_shared<EncodedMedia>(), encoded_.insert(content).second};
   }
+  void forget(std::uint32_t tenant) override { forgotten = tenant; }
+
   StepGate gate;
   std::atomic<bool> fails{false};
+  std::atomic<std::uint32_t> forgotten{0};
 
  private:
   std::set<std::uint64_t> encoded_;  // one worker's thread only
@@ -115,6 +118,13 @@ TEST(MediaEncodings, ADeadlinePassesAlsoWhereAllWait) {
   pictures.client.read_to_end(seeing);
   EXPECT_EQ(pictures.client.of(seeing).last.reason, FinishReason::deadline);
   pictures.encoder->gate.open();
+}
+
+TEST(MediaEncodings, WhatATenantHasSentIsForgottenWithItsKv) {
+  Pictures pictures;
+  pictures.encoder->gate.open();
+  EXPECT_TRUE(pictures.client.engine.forget({.id = 7}));
+  EXPECT_EQ(pictures.encoder->forgotten, 7u);
 }
 
 TEST(MediaEncodings, AnEngineEndsWithWhatIsOrdered) {

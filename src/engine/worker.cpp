@@ -233,6 +233,7 @@ void Worker::answer_slot_queries() {
 }
 
 void Worker::forget_tenant(ForgetCommand command) {
+  if (encodings_) encodings_->forget_tenant(command.tenant.id);
   const std::size_t copies = scheduler_.forget_tenant(command.tenant, ++last_ticket_);
   const bool files = scheduler_.disk() != nullptr && scheduler_.disk()->erasing(last_ticket_);
   if (!files) return command.forgetting->done(copies, true);

@@ -63,6 +63,15 @@ Result<MediaEncoder::Encoding> LlamaMediaEncoder::encode(const MediaUnit& unit, 
   return Encoding{std::move(rows), true};
 }
 
+void LlamaMediaEncoder::forget(std::uint32_t tenant) {
+  const SharedLock::Writing alone(lock_);
+  std::erase_if(kept_, [&](const Kept& kept) {
+    if (kept.tenant != tenant) return false;
+    bytes_ -= bytes_of(*kept.rows);
+    return true;
+  });
+}
+
 // What is held elsewhere stays, so that its holder never has it encoded again.
 void LlamaMediaEncoder::keep(Kept kept) {
   const SharedLock::Writing alone(lock_);

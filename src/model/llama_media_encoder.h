@@ -29,6 +29,7 @@ class LlamaMediaEncoder final : public MediaEncoder {
                     std::size_t bytes_max = kSizeLimit<"encoded_media_bytes">);
 
   Result<Encoding> encode(const MediaUnit& unit, std::uint32_t tenant) override;
+  void forget(std::uint32_t tenant) override;
 
   // As Model::operations(): a long encoding is told from one that hangs.
   std::uint64_t operations() const { return operations_->load(std::memory_order_relaxed); }

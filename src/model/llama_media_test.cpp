@@ -249,6 +249,10 @@ TEST(LlamaMedia, AnEncodedUnitIsKeptForItsTenant) {
   EXPECT_TRUE(encode(one, 7)) << "another tenant cannot tell that it was sent before";
   EXPECT_TRUE(encode(read_media(*media, {test_picture(2)}), 0));
   EXPECT_EQ(media->encoder()->bytes(), 3u * 64 * 288 * sizeof(float));
+  media->encoder()->forget(0);
+  EXPECT_EQ(media->encoder()->bytes(), 64u * 288 * sizeof(float));
+  EXPECT_FALSE(encode(one, 7));
+  EXPECT_TRUE(encode(one, 0)) << "nothing is left of it";
 }
 
 }  // namespace
