@@ -108,6 +108,8 @@ Result<std::shared_ptr<const LlamaMedia>> LlamaMedia::make(const MediaOptions& o
   }
   media->vocabulary_ = std::move(vocabulary);
   media->encoder_ = std::make_shared<LlamaMediaEncoder>(media->projector_, width, operations, options.cores);
+  media->decoder_ = options.decoder;
+  if (media->decoder_) media->decoder_->expect_files();
   log_info("projector loaded",
            {{"file", options.path}, {"pictures", media->sees_}, {"sounds", media->hears_}, {"width", width}});
   return std::shared_ptr<const LlamaMedia>(std::move(media));
@@ -118,12 +120,12 @@ Result<std::shared_ptr<mtmd_bitmap>> LlamaMedia::decode(const MediaFile& file, s
   mtmd_bitmap* bitmap = nullptr;
   if (file.kind == MediaKind::picture) {
     if (!sees_) return refused_media("this model reads no pictures");
-    const auto picture = decode_picture(file.bytes);
+    const auto picture = decoder_ ? decoder_->picture(file.bytes) : decode_picture(file.bytes);
     if (!picture) return picture.error();
     bitmap = mtmd_bitmap_init(picture->width, picture->height, picture->rgb.data());
   } else {
     if (!hears_) return refused_media("this model reads no sounds");
-    const auto samples = decode_sound(file.bytes, rate_);
+    const auto samples = decoder_ ? decoder_->sound(file.bytes, rate_) : decode_sound(file.bytes, rate_);
     if (!samples) return samples.error();
     bitmap = mtmd_bitmap_init_from_audio(samples->size(), samples->data());
   }

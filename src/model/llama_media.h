@@ -1,5 +1,5 @@
-// The MediaReader of a model with a projector (mmproj), over libllama's mtmd. Files are decoded by picture_file and
-// sound_file, within their limits; mtmd cuts them as the projector wants it and puts the tokens around them that the
+// The MediaReader of a model with a projector (mmproj), over libllama's mtmd. Files are decoded by a
+// MediaDecoder; mtmd cuts them as the projector wants it and puts the tokens around them that the
 // model knows. Const and thread-safe, beside encodings of encoder() too.
 #pragma once
 
@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "model/llama_media_encoder.h"
 #include "model/llama_weights.h"
+#include "model/media_decoder.h"
 #include "model/media_reader.h"
 #include "model/model_config.h"
 
@@ -32,6 +33,7 @@ struct MediaOptions {
   std::int32_t image_tokens_min = 0;  // of a picture, where the projector leaves a choice; 0: as it says
   std::int32_t image_tokens_max = 0;
   std::shared_ptr<CoreShare> cores{};  // null: all are its own
+  std::shared_ptr<MediaDecoder> decoder{};  // null: files are decoded in this process
   std::size_t decoded_bytes_max = kSizeLimit<"decoded_media_bytes">;
   std::size_t waiting_bytes_max = kSizeLimit<"waiting_media_bytes">;
 };
@@ -65,6 +67,7 @@ class LlamaMedia final : public MediaReader {
   WeightsPtr vocabulary_;
   std::shared_ptr<mtmd_context> projector_;
   std::shared_ptr<LlamaMediaEncoder> encoder_;
+  std::shared_ptr<MediaDecoder> decoder_;  // null: as picture_file and sound_file do
   std::string marker_;
   std::string identity_;  // of the projector, and how it reads
   bool sees_ = false;

@@ -53,9 +53,7 @@ Result<void> check_size(std::size_t width, std::size_t height) {
 }  // namespace
 
 Result<Picture> decode_picture(std::string_view bytes) {
-  if (bytes.size() > kSizeLimit<"media_bytes">) {
-    return refused_media("a picture has at most " + std::to_string(kSizeLimit<"media_bytes">) + " bytes");
-  }
+  if (auto small = check_media_size(MediaKind::picture, bytes.size()); !small) return small.error();
   const auto* const data = reinterpret_cast<const unsigned char*>(bytes.data());
   const auto size = static_cast<int>(bytes.size());
   int width = 0;

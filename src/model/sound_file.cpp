@@ -14,8 +14,6 @@
 namespace chasqui {
 namespace {
 
-constexpr float kLoudest = 16;
-
 std::optional<ma_encoding_format> format_of(std::string_view bytes) {
   if (bytes.size() < 12) return std::nullopt;
   if (bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WAVE") return ma_encoding_format_wav;
@@ -35,9 +33,7 @@ struct DecoderEnd {
 
 Result<std::vector<float>> decode_sound(std::string_view bytes, std::int32_t rate) {
   constexpr std::int64_t kSeconds = kCountLimit<"sound_seconds"> / 1000;
-  if (bytes.size() > kSizeLimit<"media_bytes">) {
-    return refused_media("a sound has at most " + std::to_string(kSizeLimit<"media_bytes">) + " bytes");
-  }
+  if (auto small = check_media_size(MediaKind::sound, bytes.size()); !small) return small.error();
   const auto format = format_of(bytes);
   if (!format) return unreadable_sound();
   ma_decoder_config config = ma_decoder_config_init(ma_format_f32, 1, static_cast<ma_uint32>(rate));
@@ -58,7 +54,8 @@ Result<std::vector<float>> decode_sound(std::string_view bytes, std::int32_t rat
   ma_uint64 read = 0;
   const ma_result result = ma_decoder_read_pcm_frames(decoder.get(), samples.data(), frames, &read);
   if (result != MA_SUCCESS || read == 0) return unreadable_sound();
-  for (float& sample : samples) sample = std::isfinite(sample) ? std::clamp(sample, -kLoudest, kLoudest) : 0.0f;
+  for (float& sample : samples)
+    sample = std::isfinite(sample) ? std::clamp(sample, -kLoudestSample, kLoudestSample) : 0.0f;
   return samples;
 }
 

@@ -10,6 +10,8 @@
 
 namespace chasqui {
 
+inline constexpr float kLoudestSample = 16;
+
 // So many samples a second, each between -16 and 16; louder than 1 is what a file of floats may be. Errors:
 // invalid_request, with what is allowed.
 Result<std::vector<float>> decode_sound(std::string_view bytes, std::int32_t rate);
