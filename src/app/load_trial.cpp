@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -24,6 +23,7 @@
 #include <sys/prctl.h>
 #endif
 
+#include "app/inherited_files.h"
 #include "app/model_parts.h"
 #include "app/serve_plan.h"
 #include "app/settings.h"
@@ -176,17 +176,6 @@ Error failure_of(const ServeConfig& model, const Ended& ended) {
   return invalid_field("model", cannot + "libllama failed on it" + signal + ". The file is broken.");
 }
 
-// What it would otherwise share with the server, or take from it.
-void close_others() {
-  std::vector<int> open;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at("/dev/fd", error), end; !error && at != end; at.increment(error)) {
-    const int fd = std::atoi(at->path().filename().c_str());
-    if (fd > STDERR_FILENO) open.push_back(fd);
-  }
-  for (const int fd : open) ::close(fd);  // the one of the folder, too, which is closed already
-}
-
 // As small as it can be, and nothing that outlives the process.
 ServeConfig tried(ServeConfig model) {
   model.on_trial = true;
@@ -245,7 +234,7 @@ Result<void> try_loading(const ServeConfig& model, const Flag& stop) {
 bool is_load_trial() { return model_on_trial() != nullptr; }
 
 void begin_load_trial() {
-  close_others();
+  close_inherited_files();                            // which it would otherwise share with the server, or take from it
   std::ofstream("/proc/self/oom_score_adj") << 1000;  // before the server
   const rlimit compute{kComputeSeconds, kComputeSeconds + 1};
   ::setrlimit(RLIMIT_CPU, &compute);
