@@ -1,0 +1,110 @@
+#include "app/decoder_child.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/decoder_wire.h"
+#include "app/inherited_files.h"
+#include "base/clock.h"
+#include "model/picture_file.h"
+#include "model/sound_file.h"
+
+namespace chasqui {
+namespace {
+
+bool read_all(int socket, void* to, std::size_t bytes) {
+  auto* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t got = ::read(socket, at, bytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    at += got;
+    bytes -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+bool write_all(int socket, const void* from, std::size_t bytes) {
+  const auto* at = static_cast<const char*>(from);
+  while (bytes > 0) {
+    const ssize_t put = ::write(socket, at, bytes);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    at += put;
+    bytes -= static_cast<std::size_t>(put);
+  }
+  return true;
+}
+
+bool write_answer(int socket, DecodeAnswer head, const void* from, std::size_t bytes) {
+  head.bytes = bytes;
+  return write_all(socket, &head, sizeof head) && write_all(socket, from, bytes);
+}
+
+bool refuse(int socket, const Error& error) {
+  const std::string_view why = error.message;
+  return write_answer(socket, {.kind = DecodeAnswer::refused}, why.data(), why.size());
+}
+
+bool answer_order(int socket, const DecodeOrder& order, std::string_view file) {
+  DecodeAnswer head{.kind = DecodeAnswer::decoded};
+  if (order.kind == static_cast<std::uint32_t>(MediaKind::picture)) {
+    const auto picture = decode_picture(file);
+    if (!picture) return refuse(socket, picture.error());
+    head.width = picture->width;
+    head.height = picture->height;
+    return write_answer(socket, head, picture->rgb.data(), picture->rgb.size());
+  }
+  const auto samples = decode_sound(file, order.rate);
+  if (!samples) return refuse(socket, samples.error());
+  return write_answer(socket, head, samples->data(), std::as_bytes(std::span(*samples)).size());
+}
+
+// The server ends one that takes too long; this is for one whose server has been killed.
+class AlarmWhileDecoding {
+ public:
+  AlarmWhileDecoding() { ::alarm(2 * static_cast<unsigned>(kCountLimit<"media_decode_seconds"> / 1000)); }
+  ~AlarmWhileDecoding() { ::alarm(0); }
+  AlarmWhileDecoding(const AlarmWhileDecoding&) = delete;
+  AlarmWhileDecoding& operator=(const AlarmWhileDecoding&) = delete;
+};
+
+}  // namespace
+
+bool is_media_decoder(int words, char** line) { return words == 2 && std::string_view(line[1]) == kDecoderWord; }
+
+int run_media_decoder() {
+  struct stat input {};
+  if (::fstat(STDIN_FILENO, &input) != 0 || !S_ISSOCK(input.st_mode)) {
+    std::fprintf(stderr, "chasqui: %s is a part of chasqui serve, which starts it\n", kDecoderWord);
+    return 2;
+  }
+  close_inherited_files();
+  std::ofstream("/proc/self/oom_score_adj") << 1000;  // before the server
+  // They are sent to all processes of a terminal or a service, and the server goes on for a while: it ends this one.
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(number, SIG_IGN);
+  confine_decoder();
+  answer_decode_orders(STDIN_FILENO);
+  ::_exit(0);
+}
+
+void answer_decode_orders(int socket) {
+  const DecodeAnswer greeting;
+  if (!write_all(socket, &greeting, sizeof greeting)) return;
+  DecodeOrder order;
+  while (read_all(socket, &order, sizeof order) && is_order(order)) {
+    const AlarmWhileDecoding alarm;
+    std::string file(order.bytes, '\0');
+    if (!read_all(socket, file.data(), file.size()) || !answer_order(socket, order, file)) return;
+  }
+}
+
+}  // namespace chasqui
