@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@
 #include "sched/targets.h"
 
 namespace chasqui {
+
+class MediaDecoders;
 
 enum class EngineKind { llama, sim };
 
@@ -66,6 +69,7 @@ struct ServeConfig {
   SchemaOrder schema_order = SchemaOrder::written;
   AdapterFlags adapters;
   MediaFlags media;
+  std::shared_ptr<MediaDecoders> decoders;  // of all models of the server; null: none is in a process of its own
   OperationFlags operation;
   std::int32_t gpu_layers = -1;
   bool rpc_public = false;  // machines of --rpc may be anywhere; app/llama_flags looks for it before this is read

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "app/config.h"
+#include "app/decoder_child.h"
 #include "app/load_trial.h"
 #include "app/serve.h"
 #include "app/supervise.h"
@@ -31,6 +32,7 @@ void end_at_signals_as_first_process() {
 int main(int argc, char** argv) {
   open_standard_files();
   end_at_signals_as_first_process();
+  if (chasqui::is_media_decoder(argc, argv)) return chasqui::run_media_decoder();
   if (chasqui::is_load_trial()) chasqui::begin_load_trial();
   const chasqui::CommandLine line = chasqui::read_command_line(argc, argv);
   if (line.command) return line.command();

@@ -13,6 +13,7 @@
 #include "api/schema/recent_schemas.h"
 #include "api/session/session_persister.h"
 #include "app/log_writer.h"
+#include "app/media_decoders.h"
 #include "app/model_keeper.h"
 #include "app/record_writer.h"
 #include "base/clock.h"
@@ -110,6 +111,7 @@ std::string metrics_document() {
   net::OffloadPool offload(loop);
   const SchemaMetrics schemas{};
   const MediaLinkMetrics links{};
+  const MediaDecoderMetrics decoders{};
   const LogMetrics log{};
   const EnergyMetrics energy{};
   const net::FrameMetrics frames{};
@@ -143,6 +145,7 @@ std::string metrics_document() {
   offload.add_to(page);
   schemas.add_to(page);
   links.add_to(page);
+  decoders.add_to(page);
   log.add_to(page);
   energy.add_to(page);
   keeper.add_to(page);

@@ -9,6 +9,7 @@
 #include "app/capacity.h"
 #include "app/draft_models.h"
 #include "app/link_service.h"
+#include "app/media_decoders.h"
 #include "app/model_memory.h"
 #include "app/observability_options.h"
 #include "app/record_writer.h"
@@ -103,6 +104,7 @@ Result<LoadOptions> load_options(const ServeConfig& config) {
   if (!media) return media.error();
   options.media = std::move(*media);
   options.media.cores = config.model.cores;
+  options.media.decoder = config.decoders;
   options.media.flash_attention = config.model.flash_attention;
   if (auto usable = check_file("--chat-template-file", config.chat_template_file); !usable) return usable.error();
   if (!config.chat_template_file.empty()) {
@@ -181,6 +183,8 @@ Result<ServePlan> plan_serve(ServeConfig& config) {
   if (!plan) return with_origin(plan.error(), config.origins);
   share_cores(config.models);
   let_large_ones_rest(config.models);
+  config.decoders = std::make_shared<MediaDecoders>();
+  for (ServeConfig& model : config.models) model.decoders = config.decoders;
   for (ServeConfig& model : config.models) {
     auto load = plan_model(model);
     if (!load) return with_origin(load.error(), model.origins);

@@ -14,6 +14,7 @@
 #include "api/routes/routes.h"
 #include "api/schema/recent_schemas.h"
 #include "app/greeting.h"
+#include "app/media_decoders.h"
 #include "app/model_memory.h"
 #include "app/supervise.h"
 #include "base/cpu_account.h"
@@ -121,7 +122,10 @@ void Server::add_models(std::vector<ListedModel> listed) {
                             config_.models_autoload, std::ranges::any_of(config_.models, &ServeConfig::on_demand)};
   ModelHosting& hosting = *this;
   keeper_.emplace(loop_, offload_, node_.models, limits, hosting);
-  for (ListedModel& one : listed) keeper_->add(std::move(one));
+  for (ListedModel& one : listed) {
+    reads_media_ = reads_media_ || !one.how.media.path.empty();
+    keeper_->add(std::move(one));
+  }
   AdapterHosting& shows = *this;
   adapters_.emplace(loop_, node_.models, *keeper_, shows);
   node_.adapters = &*adapters_;
@@ -201,6 +205,7 @@ void Server::add_metrics(const LogMetrics& log) {
   offload_.add_to(metrics_);
   schema_metrics().add_to(metrics_);
   if (links_) links_->links().metrics.add_to(metrics_);
+  if (config_.decoders && reads_media_) config_.decoders->metrics().add_to(metrics_);
   log.add_to(metrics_);
   if (recorder_ != nullptr) recorder_->metrics().add_to(metrics_);
   if (publisher_ != nullptr) publisher_->metrics().add_to(metrics_);

@@ -133,6 +133,7 @@ class Server final : private ModelHosting, private AdapterHosting {
   KeyReload reload_;
   std::optional<TlsReload> tls_reload_;
   std::optional<Shutdown> shutdown_;
+  bool reads_media_ = false;   // a model of those that were listed, loaded or not
   bool shows_energy_ = false;  // on the page of metrics
   bool told_ = false;       // to stop, by a signal
   bool hung_ = false;       // a worker, of whichever model
