@@ -98,7 +98,10 @@ void StepTime::observe(Batch::Kind kind, StepSize size, Duration took) {
   double& cell = known.cell[bucket];
   const double cells = static_cast<double>(size.context()) / kCellsPerRow;
   const bool second = std::exchange(known.once[bucket], row == 0);
-  follow_time(to_seconds(took) / size.rows, known.measured[bucket]);
+  const double each = to_seconds(took) / size.rows;
+  double& measured = known.measured[bucket];
+  // The first one was slow for what is done once.
+  second&& each < measured ? void(measured = each) : follow_time(each, measured);
   known.seen_at[bucket] = ++known.observed;
   if (row == 0) {
     if (nearest != kBuckets) cell = known.cell[nearest];

@@ -62,7 +62,7 @@ class StepTime {
   TokenCount seen_below(Batch::Kind kind, TokenCount rows) const;
   // Seconds for one prompt row in a batch of the best size; 0 when nothing is known.
   double prompt_row_seconds() const { return cost(Batch::Kind::prefill).best_row(); }
-  // … as it was measured, cells included: what rows of a long prefix cost when they are computed again.
+  // … as it was measured, with what rows looked back at then: what rows cost when they are computed again.
   // prompt_row_seconds() may be next to nothing where all was put on the cells.
   double measured_row_seconds() const { return least_of(cost(Batch::Kind::prefill).measured); }
   // … and what one took lately, in batches of whatever size: what rows of a preempted sequence cost.

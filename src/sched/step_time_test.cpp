@@ -247,6 +247,13 @@ TEST(StepTime, AChunkThatWasSlowOnceIsTriedAgain) {
   EXPECT_GE(times.rows_within(seconds(3), {}, {}, 0, 160), 16);
 }
 
+TEST(StepTime, AFirstStepThatTookLongIsNotRemembered) {
+  StepTime times;
+  times.observe(Kind::prefill, {512, 512}, seconds(30));  // weights came from the disk
+  times.observe(Kind::prefill, {512, 512}, milliseconds(50));
+  EXPECT_NEAR(times.measured_row_seconds(), 0.05 / 512, 1e-6);
+}
+
 TEST(StepTime, WhatRowsOfPromptsTookLatelyIsNotHiddenInTheirCells) {
   StepTime times;
   EXPECT_EQ(times.read_row_seconds(), 0);
