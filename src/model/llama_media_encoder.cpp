@@ -1,6 +1,7 @@
 #include "model/llama_media_encoder.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <mtmd.h>
@@ -64,12 +65,13 @@ Result<MediaEncoder::Encoding> LlamaMediaEncoder::encode(const MediaUnit& unit, 
 }
 
 void LlamaMediaEncoder::forget(std::uint32_t tenant) {
+  std::vector<Kept> gone;  // freed without the lock
   const SharedLock::Writing alone(lock_);
-  std::erase_if(kept_, [&](const Kept& kept) {
-    if (kept.tenant != tenant) return false;
-    bytes_ -= bytes_of(*kept.rows);
-    return true;
-  });
+  const auto others = [tenant](const Kept& kept) { return kept.tenant != tenant; };
+  const auto first = std::stable_partition(kept_.begin(), kept_.end(), others);
+  gone.assign(std::make_move_iterator(first), std::make_move_iterator(kept_.end()));
+  kept_.erase(first, kept_.end());
+  for (const Kept& kept : gone) bytes_ -= bytes_of(*kept.rows);
 }
 
 // What is held elsewhere stays, so that its holder never has it encoded again.

@@ -33,8 +33,8 @@ class MediaEncoder {
   // Takes up to seconds, and nothing where they are kept. What one tenant has sent is kept for that one alone.
   // Errors: model_failure.
   virtual Result<Encoding> encode(const MediaUnit& unit, std::uint32_t tenant) = 0;
-  // Nothing is kept of what this tenant has sent; rows that a request holds go with it. Does not wait for an
-  // encoding.
+  // Nothing is kept of what this tenant has sent, but what is being encoded; rows that a request holds go with it. Does
+  // not wait for an encoding.
   virtual void forget(std::uint32_t tenant) = 0;
 };
 
