@@ -13,10 +13,22 @@
 #endif
 
 namespace chasqui {
+namespace {
+
+thread_local ThreadWatch* of_this_thread = nullptr;
+
+}  // namespace
+
+ThreadWatch::~ThreadWatch() { of_this_thread = nullptr; }
+
+void ThreadWatch::has_waited(TimePoint now) {
+  if (of_this_thread != nullptr)
+    of_this_thread->waited_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+}
 
 #ifdef __linux__
 
-ThreadWatch::ThreadWatch() : number_(static_cast<int>(::syscall(SYS_gettid))) {}
+ThreadWatch::ThreadWatch() : number_(static_cast<int>(::syscall(SYS_gettid))) { of_this_thread = this; }
 
 bool ThreadWatch::sleeps() const {
   std::array<char, 64> path{};
@@ -34,7 +46,7 @@ bool ThreadWatch::sleeps() const {
 
 #else
 
-ThreadWatch::ThreadWatch() = default;
+ThreadWatch::ThreadWatch() { of_this_thread = this; }
 bool ThreadWatch::sleeps() const { return true; }
 
 #endif

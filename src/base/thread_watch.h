@@ -2,13 +2,24 @@
 // thread itself, which outlives the use of it; any thread reads.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+
 #include "base/clock.h"
 
 namespace chasqui {
 
 class ThreadWatch {
  public:
-  ThreadWatch();  // of the calling thread
+  ThreadWatch();  // of the calling thread, which has no other
+  ~ThreadWatch();
+  ThreadWatch(const ThreadWatch&) = delete;
+  ThreadWatch& operator=(const ThreadWatch&) = delete;
+
+  // The calling thread has slept for another process, no longer than it may, and goes on. Nothing if it is not watched.
+  static void has_waited(TimePoint now);
+  // When it said so last; long ago if it never did.
+  TimePoint waited() const { return TimePoint(Duration(waited_.load(std::memory_order_relaxed))); }
 
   // What it has computed since it began, as thread_time() says it of the calling thread; zero where the system does not
   // tell it of another one.
@@ -19,6 +30,7 @@ class ThreadWatch {
 
  private:
   int number_ = 0;  // of the thread, as the system counts it
+  std::atomic<Duration::rep> waited_{0};
 };
 
 }  // namespace chasqui

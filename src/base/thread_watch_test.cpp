@@ -36,6 +36,17 @@ TEST(ThreadWatch, TellsAThreadThatComputesFromOneThatWaits) {
   other.join();
 }
 
+TEST(ThreadWatch, KnowsWhenTheThreadHasWaited) {
+  const TimePoint now{seconds(7)};
+  ThreadWatch::has_waited(now);  // it is not watched
+  const ThreadWatch watch;
+  EXPECT_LT(watch.waited(), now);
+  std::thread([&] { ThreadWatch::has_waited(now); }).join();
+  EXPECT_LT(watch.waited(), now) << "that was another one";
+  ThreadWatch::has_waited(now);
+  EXPECT_EQ(watch.waited(), now);
+}
+
 TEST(ThreadWatch, CountsWhatTheThreadItselfCounts) {
   const ThreadWatch watch;
   const Duration before = thread_time();

@@ -263,7 +263,8 @@ std::size_t OffloadPool::stuck_threads(TimePoint now) const {
     if (!thread->busy || now - thread->since <= options_.stuck_after) return false;
     const ThreadWatch* const watch = thread->watch;
     if (watch == nullptr) return false;
-    return watch->sleeps() || watch->computed() - thread->computed_before > options_.stuck_after;
+    const bool slept = now - watch->waited() > options_.stuck_after && watch->sleeps();
+    return slept || watch->computed() - thread->computed_before > options_.stuck_after;
   };
   return static_cast<std::size_t>(std::count_if(threads_.begin(), threads_.end(), stuck));
 }
