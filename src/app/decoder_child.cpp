@@ -107,14 +107,14 @@ int run_media_decoder() {
   std::ofstream("/proc/self/oom_score_adj") << 1000;  // before the server
   // They are sent to all processes of a terminal or a service, and the server goes on for a while: it ends this one.
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(number, SIG_IGN);
-  confine_decoder();
+  const bool filtered = confine_decoder();
   if (!decoders_work()) return 1;
-  answer_decode_orders(STDIN_FILENO);
+  answer_decode_orders(STDIN_FILENO, filtered);
   ::_exit(0);
 }
 
-void answer_decode_orders(int socket) {
-  const DecodeAnswer greeting;
+void answer_decode_orders(int socket, bool filtered) {
+  const DecodeAnswer greeting{.width = filtered ? 1u : 0u};
   if (!write_all(socket, &greeting, sizeof greeting)) return;
   DecodeOrder order;
   while (read_all(socket, &order, sizeof order) && is_order(order)) {

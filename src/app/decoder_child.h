@@ -16,7 +16,8 @@ int run_media_decoder();
 
 // Gives up, for good, all that decoding does not need. False: this kernel has no filter of system calls.
 bool confine_decoder();
-// Greets, and answers orders, until the other end is closed or says something else.
-void answer_decode_orders(int socket);
+// Greets, and answers orders, until the other end is closed or says something else. `filtered`: what confine_decoder()
+// said.
+void answer_decode_orders(int socket, bool filtered);
 
 }  // namespace chasqui

@@ -78,7 +78,7 @@ TEST_F(ConfinedDecoder, HasSoMuchMemory) {
       ::_exit(at == MAP_FAILED ? 1 : 0);
     });
   };
-  EXPECT_EQ(maps(kSizeLimit<"media_decoder_bytes">), 1);
+  EXPECT_EQ(maps(kSizeLimit<"media_decoder_bytes"> + (1 << 20)), 1);
   EXPECT_EQ(maps(kSizeLimit<"media_decoder_bytes"> / 2), 0);
 }
 

@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "app/decoder_child.h"
 #include "base/limits.h"
@@ -42,6 +44,13 @@ constexpr int kCalls[] = {
     __NR_alarm,
 #endif
 };
+
+// Address space that the binary and its libraries have: with those of a GPU nearly a GiB.
+rlim_t mapped_bytes() {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
 
 void limit(int which, rlim_t most) {
   const rlimit both{most, most};
@@ -92,7 +101,7 @@ bool filter_calls() {
 
 // No death signal of the parent: it comes when the thread that started this process ends. The socket's end is told.
 bool confine_decoder() {
-  if (!kSanitized) limit(RLIMIT_AS, kSizeLimit<"media_decoder_bytes">);
+  if (!kSanitized) limit(RLIMIT_AS, mapped_bytes() + kSizeLimit<"media_decoder_bytes">);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, 0);
   limit(RLIMIT_NOFILE, 0);

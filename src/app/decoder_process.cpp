@@ -80,6 +80,7 @@ std::unique_ptr<DecoderProcess> DecoderProcess::start(const SpawnDecoder& spawn,
   DecodeAnswer greeting;
   const Outcome greeted = process->receive(&greeting, sizeof greeting, process->clock_.now() + longest);
   if (greeted != Outcome::answered || !is_greeting(greeting)) return nullptr;
+  process->filtered_ = greeting.width != 0;
   return process;
 }
 

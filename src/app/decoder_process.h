@@ -36,6 +36,8 @@ class DecoderProcess {
   enum class Outcome { answered, late, ended, impossible };  // all but the first: it is of no use any more
   Outcome decode(const DecodeOrder& order, std::string_view file, const Place& place);
 
+  // No system call but those of a decoder: else other limits hold alone.
+  bool filtered() const { return filtered_; }
   // It is there, and says nothing unasked.
   bool waits() const;
   // Ends it, if it has not ended. How that came about, in words.
@@ -49,6 +51,7 @@ class DecoderProcess {
 
   const RealClock clock_;
   pid_t id_;  // 0: it has ended
+  bool filtered_ = false;
   const int socket_;
   const Duration longest_;
 };

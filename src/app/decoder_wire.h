@@ -29,7 +29,7 @@ struct DecodeAnswer {
   enum Kind : std::uint32_t { ready, decoded, refused };
   std::uint32_t mark = kMark;
   std::uint32_t kind = ready;
-  std::uint32_t width = 0;  // of a picture
+  std::uint32_t width = 0;  // of a picture; of a greeting whether system calls are filtered
   std::uint32_t height = 0;
   std::uint64_t bytes = 0;  // which follow: pixels, samples, or why it was refused
 };

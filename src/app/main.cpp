@@ -32,6 +32,7 @@ void end_at_signals_as_first_process() {
 int main(int argc, char** argv) {
   open_standard_files();
   end_at_signals_as_first_process();
+  std::signal(SIGCHLD, SIG_DFL);  // NOLINT(cert-err33-c): where a parent ignores it, ended children are not told of
   if (chasqui::is_media_decoder(argc, argv)) return chasqui::run_media_decoder();
   if (chasqui::is_load_trial()) chasqui::begin_load_trial();
   const chasqui::CommandLine line = chasqui::read_command_line(argc, argv);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "base/thread_watch.h"
 #include "model/media_limits.h"
 #include "model/sound_file.h"
 
@@ -25,6 +26,9 @@ Error cannot_be_decoded(const DecodeOrder& order, std::string_view why) {
                                  : refused_media("a sound" + reason + "WAV, MP3 and FLAC are read");
 }
 
+// A thread of the offload pool is not stuck for that it sleeps meanwhile: each wait has an end.
+void waited() { ThreadWatch::has_waited(RealClock().now()); }
+
 Error none_to_be_had() {
   return {ErrorCode::overloaded, "Pictures and sounds cannot be decoded for now; try again later.", "", seconds(1)};
 }
@@ -32,8 +36,10 @@ Error none_to_be_had() {
 }  // namespace
 
 void MediaDecoders::expect_files() {
-  if (decodes_here()) return;
-  if (Process process = take()) return keep(std::move(process));
+  if (Process process = take()) {
+    if (!process->filtered()) log_warning("this system filters no system calls of the process that decodes media");
+    return keep(std::move(process));
+  }
   {
     const SharedLock::Writing alone(lock_);
     if (had_one_) return;
@@ -84,6 +90,7 @@ std::optional<Error> MediaDecoders::decode(const DecodeOrder& order, std::string
     return std::as_writable_bytes(std::span(reason));
   };
   DecoderProcess::Outcome outcome = process->decode(order, file, to);
+  waited();
   if (outcome == DecoderProcess::Outcome::answered) {
     const bool possible = refused ? is_reason(reason) : is_picture_order(order) || are_samples(samples_in(decoded));
     if (!possible) outcome = DecoderProcess::Outcome::impossible;
@@ -107,7 +114,7 @@ Error MediaDecoders::replace(Process process, const DecodeOrder& order, DecoderP
     count_lost(during, process->end());
   }
   process.reset();
-  if (Process next = DecoderProcess::start(spawn_, longest_)) keep(std::move(next));
+  if (Process next = start()) keep(std::move(next));
   return cannot_be_decoded(order, for_client);
 }
 
@@ -121,7 +128,13 @@ MediaDecoders::Process MediaDecoders::take() {
     if (process->waits()) return process;
     count_lost("waiting", process->end());
   }
-  return DecoderProcess::start(spawn_, longest_);
+  return start();
+}
+
+MediaDecoders::Process MediaDecoders::start() {
+  Process process = DecoderProcess::start(spawn_, longest_);
+  waited();
+  return process;
 }
 
 MediaDecoders::Process MediaDecoders::take_idle() {
@@ -136,6 +149,7 @@ MediaDecoders::Process MediaDecoders::take_idle() {
 void MediaDecoders::keep(Process process) {
   const SharedLock::Writing alone(lock_);
   had_one_ = true;
+  here_ = false;
   if (idle_.size() < kIdleMost) idle_.push_back(std::move(process));
 }
 

@@ -1,8 +1,9 @@
 // The processes that decode what clients send, so that a file that breaks a decoder ends one of those and not the
 // server: the MediaDecoder of a server, shared by its models. There are as many as threads decode at once, and two stay
 // while none does; one that is lost is replaced at once. None is started before a model needs one. Where the first one
-// cannot be started, the server decodes in its own process, and the log says so; a later one that cannot be started is
-// an error, so that no client can bring that about. Any thread; outlives the models.
+// cannot be started, the server decodes in its own process until one can, when a model is loaded again, and the log
+// says so; a later one that cannot be started is an error, so that no client can bring that about. Any thread; outlives
+// the models.
 #pragma once
 
 #include <memory>
@@ -45,6 +46,7 @@ class MediaDecoders final : public MediaDecoder {
   Error replace(Process process, const DecodeOrder& order, DecoderProcess::Outcome how);
   bool decodes_here();
   Process take();
+  Process start();
   Process take_idle();
   void keep(Process process);
   void count_lost(std::string_view during, std::string_view why);
@@ -54,7 +56,7 @@ class MediaDecoders final : public MediaDecoder {
   MediaDecoderMetrics metrics_;
   SharedLock lock_;            // of all that follows; held for no longer than it takes to look
   bool here_ = false;          // the server decodes itself
-  bool had_one_ = false;       // which it never does from then on
+  bool had_one_ = false;       // from then on it never does
   std::vector<Process> idle_;  // the one that was used last is the last
 };
 

@@ -70,8 +70,7 @@ SpawnDecoder saying(DecodeAnswer answer, std::string bytes = {}) {
 }
 
 const SpawnDecoder kReal = forked([](int socket) {
-  confine_decoder();
-  answer_decode_orders(socket);
+  answer_decode_orders(socket, confine_decoder());
   ::_exit(0);
 });
 

@@ -199,7 +199,7 @@ inline constexpr Limit kTable[] = {
     {"sound_seconds", LimitUnit::time, 600 * kSecond, "a sound", "400, before it is decoded"},
     {"media_decode_seconds", LimitUnit::time, 8 * kSecond, "decoding one picture or sound", "400; its process is ended",
      "chasqui_media_decoder_restarts_total"},
-    {"media_decoder_bytes", LimitUnit::bytes, 1024 * kMiB, "memory of a process that decodes", "400; it is ended"},
+    {"media_decoder_bytes", LimitUnit::bytes, 1024 * kMiB, "what a process that decodes allocates", "400"},
     {"encoded_media_bytes", LimitUnit::bytes, 256 * kMiB, "what pictures and sounds of a model were encoded to",
      "the one that was used least recently is encoded again when it is needed", "chasqui_media_cache_bytes"},
     // Constraints
