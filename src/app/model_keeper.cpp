@@ -150,6 +150,7 @@ void ModelKeeper::count_memory() {
 
 void ModelKeeper::rest(Kept& one) {
   one.resting = true;
+  one.ordered = false;  // it was loaded, and is not to be loaded again for that order
   one.wakes = one.entry.served->engine.count(&EngineMetrics::wakes);
   metrics_.unloads.add();
   one.entry.served->engine.rest();

@@ -231,6 +231,20 @@ describe('POST /models/load and /models/unload', () => {
     assert.equal((await order(fixed, 'unload', 'sim'))[0], 501);
   });
 
+  it('unload what has just been loaded for the first time, and it stays so', async (t) => {
+    const names = Array.from({ length: 12 }, (_, i) => `m${i}`);
+    const files = Object.fromEntries(names.map((name) => [name, gguf('demo')]));
+    const server = await start(t, [...small, '--models-max', '0', '--models-dir', await models(t, files)]);
+    const rest = names.filter((name) => name !== 'm0'); // which is loaded at start
+    for (const name of rest) {
+      await order(server, 'load', name);
+      await becomes(server, { [name]: 'loaded' });
+      assert.equal((await order(server, 'unload', name))[0], 200);
+      await becomes(server, { [name]: 'unloaded' });
+    }
+    assert.equal((await server.metrics()).value('chasqui_model_loads_total'), rest.length);
+  });
+
   it('need the key of an administrator', async (t) => {
     const keys = path.join(await folder(t), 'keys');
     fs.writeFileSync(keys, 'one name=x\nroot name=y admin=yes\n');
