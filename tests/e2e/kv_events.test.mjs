@@ -91,7 +91,7 @@ async function answerTo(peer) {
 
 it('listens at every address where that is meant', { skip: noZmq }, async (t) => {
   const server = await start(t, [...sim, '--kv-events', 'tcp://*:*', '--kv-events-public']);
-  assert.match(server.stderr, /KV events.* listens=tcp:\/\/0\.0\.0\.0:\d+ replay=off/);
+  await server.says(/KV events.* listens=tcp:\/\/0\.0\.0\.0:\d+ replay=off/);
 });
 
 describe('peers that mean no good', { skip: noZmq }, () => {
