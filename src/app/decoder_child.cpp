@@ -15,23 +15,12 @@
 #include "app/decoder_wire.h"
 #include "app/inherited_files.h"
 #include "base/clock.h"
+#include "cache/whole_file.h"
 #include "model/picture_file.h"
 #include "model/sound_file.h"
 
 namespace chasqui {
 namespace {
-
-bool read_all(int socket, void* to, std::size_t bytes) {
-  auto* at = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t got = ::read(socket, at, bytes);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    at += got;
-    bytes -= static_cast<std::size_t>(got);
-  }
-  return true;
-}
 
 bool write_all(int socket, const void* from, std::size_t bytes) {
   const auto* at = static_cast<const char*>(from);
@@ -117,10 +106,10 @@ void answer_decode_orders(int socket, bool filtered) {
   const DecodeAnswer greeting{.width = filtered ? 1u : 0u};
   if (!write_all(socket, &greeting, sizeof greeting)) return;
   DecodeOrder order;
-  while (read_all(socket, &order, sizeof order) && is_order(order)) {
+  while (read_exactly(socket, std::as_writable_bytes(std::span(&order, 1))) && is_order(order)) {
     const AlarmWhileDecoding alarm;
     std::string file(order.bytes, '\0');
-    if (!read_all(socket, file.data(), file.size()) || !answer_order(socket, order, file)) return;
+    if (!read_exactly(socket, std::as_writable_bytes(std::span(file))) || !answer_order(socket, order, file)) return;
   }
 }
 

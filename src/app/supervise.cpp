@@ -233,7 +233,6 @@ void Supervisor::kill_child() {
 }
 
 int Supervisor::run() {
-  std::signal(SIGCHLD, SIG_DFL);  // NOLINT(cert-err33-c): where a parent ignores it, ended children are not told of
   ::sigprocmask(SIG_BLOCK, &signals_, &before_);
   start();
   for (;;) {

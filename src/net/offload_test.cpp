@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/mailbox.h"
+#include "base/thread_watch.h"
 
 namespace chasqui::net {
 namespace {
@@ -43,8 +44,9 @@ class OffloadTest : public testing::Test {
   }
 
   // Holds its thread until a word comes.
-  Awaitable<void> hold(Mailbox<int>& word, OffloadTerms terms = {}) {
-    auto work = [&word] {
+  Awaitable<void> hold(Mailbox<int>& word, OffloadTerms terms = {}, std::function<void()> first = {}) {
+    auto work = [&word, first = std::move(first)] {
+      if (first) first();
       std::vector<int> words;
       word.drain(words, Wait::yes);
       return 1;
@@ -313,6 +315,27 @@ TEST_F(OffloadTest, TellsOfThreadsThatSleepForTooLong) {
   loop_.post(look);
   loop_.run();
   EXPECT_EQ(pool_->stuck_threads(loop_.now() + seconds(1000)), 0u);
+}
+
+TEST_F(OffloadTest, AThreadThatHasWaitedForAnotherProcessIsNotStuck) {
+  start({.threads = 1});
+  Mailbox<int> word(10);
+  expected_ = 1;
+  const Duration most = OffloadOptions().stuck_after;
+  const TimePoint later = loop_.now() + most + seconds(1);
+  std::atomic<bool> said = false;
+  const auto wait = [&] {
+    ThreadWatch::has_waited(later);
+    said = true;
+  };
+  loop_.spawn(hold(word, {}, wait), "test");
+  const std::function<void()> look = [&] {
+    if (!said || pool_->stuck_threads(later + most + seconds(1)) == 0) return loop_.post(look);
+    EXPECT_EQ(pool_->stuck_threads(later), 0u) << "it sleeps, and its job began too long ago";
+    word.close();
+  };
+  loop_.post(look);
+  loop_.run();
 }
 
 TEST_F(OffloadTest, WaitingForAProcessorIsNotBeingStuck) {
