@@ -17,9 +17,11 @@ constexpr std::uint64_t kRequestNumbers = std::uint64_t{1} << 43;
 constexpr std::uint64_t kVersionGap = std::uint64_t{1} << 26;
 
 EngineConfig engine_settings(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape,
-                             std::shared_ptr<SnapshotFolder> disk, std::uint64_t first_request) {
+                             const Folders& folders, std::uint64_t first_request) {
   EngineConfig out = engine_config(config, model, shape);
-  out.disk = std::move(disk);
+  out.disk = folders.snapshots;
+  out.encodings = folders.encodings;
+  if (out.encodings) out.reuse.disk->bytes -= disk_for_encodings(config);
   out.first_request = first_request;
   return out;
 }
@@ -33,8 +35,8 @@ ModelComputing::ModelComputing(LoadedModel loaded, const EngineConfig& config, M
 
 void HostedModel::begin(ModelParts& parts, std::uint64_t first_request, const Clock& clock, Wakeup& wakeup,
                         const WorkerWitnesses& witnesses) {
-  EngineConfig settings = engine_settings(parts.config, parts.model.info, shape_of_all(parts.contexts),
-                                          parts.folders.snapshots, first_request);
+  EngineConfig settings =
+      engine_settings(parts.config, parts.model.info, shape_of_all(parts.contexts), parts.folders, first_request);
   if (RecordWriter* const recorder = witnesses.recorder) {
     settings.tap = [recorder, head = recorded_head(parts)](const SchedulerConfig& config, std::size_t worker) mutable {
       head.worker = static_cast<std::uint32_t>(worker);
@@ -54,7 +56,10 @@ void HostedModel::begin(ModelParts& parts, std::uint64_t first_request, const Cl
 std::uint64_t HostedModel::first_request_of(std::size_t number) { return number * kRequestNumbers + 1; }
 
 Predecessor HostedModel::predecessor() const {
-  return {.snapshots = snapshots_, .slots = slot_files_, .first_request = engine_.next_id().value + kVersionGap};
+  return {.snapshots = snapshots_,
+          .encodings = encodings_,
+          .slots = slot_files_,
+          .first_request = engine_.next_id().value + kVersionGap};
 }
 
 std::shared_ptr<const void> HostedModel::computing() const {
@@ -70,6 +75,7 @@ HostedModel::HostedModel(ModelParts parts, const ModelHost& host, HostedModel* b
       owned_config_(std::move(parts.owned)),
       config_(parts.config),
       snapshots_(std::move(parts.folders.snapshots)),
+      encodings_(std::move(parts.folders.encodings)),
       slot_files_(std::move(parts.folders.slots)),
       clock_(host.clock),
       shape_(parts.computing->engine.shape()),

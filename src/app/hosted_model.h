@@ -101,6 +101,7 @@ class HostedModel {
   const std::shared_ptr<const ServeConfig> owned_config_;
   const ServeConfig& config_;
   const std::shared_ptr<SnapshotFolder> snapshots_;  // null: nothing is kept on disk
+  const std::shared_ptr<EncodingFolder> encodings_;  // … of pictures and sounds
   const std::shared_ptr<SlotFiles> slot_files_;
   const Clock& clock_;
   const ModelShape shape_;

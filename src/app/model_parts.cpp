@@ -82,6 +82,7 @@ Result<Folders> open_folders(const ServeConfig& config, const ModelParts& parts,
   if (!identity) return identity.error();
   if (before != nullptr) {
     if (before->snapshots) out.snapshots = before->snapshots->hand_over(*identity);
+    out.encodings = before->encodings;  // each says of which projector it is
     if (before->slots) out.slots = before->slots->hand_over(*identity);
     return out;
   }
@@ -89,6 +90,11 @@ Result<Folders> open_folders(const ServeConfig& config, const ModelParts& parts,
     auto folder = SnapshotFolder::open(folder_of(config, config.cache_disk) + "/snapshots", *identity);
     if (!folder) return folder.error();
     out.snapshots = std::move(*folder);
+  }
+  if (!config.cache_disk.empty() && parts.model.media) {
+    auto folder = EncodingFolder::open(folder_of(config, config.cache_disk) + "/encodings", disk_for_encodings(config));
+    if (!folder) return folder.error();
+    out.encodings = std::move(*folder);
   }
   if (!config.session_dir.empty()) {
     auto store = SessionStore::open(folder_of(config, config.session_dir) + "/sessions", parts.vocabulary);

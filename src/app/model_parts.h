@@ -25,6 +25,7 @@ namespace chasqui {
 // user alone.
 struct Folders {
   std::shared_ptr<SnapshotFolder> snapshots;
+  std::shared_ptr<EncodingFolder> encodings;  // beside snapshots, where the model reads pictures or sounds
   std::unique_ptr<SessionStore> sessions;
   std::shared_ptr<SlotFiles> slots;
 };
@@ -32,6 +33,7 @@ struct Folders {
 // The version of a model that another one is to replace, and what it has that there can be only once.
 struct Predecessor {
   std::shared_ptr<SnapshotFolder> snapshots;
+  std::shared_ptr<EncodingFolder> encodings;
   std::shared_ptr<SlotFiles> slots;
   std::uint64_t frees = 0;          // bytes of memory, when it goes
   std::uint64_t first_request = 0;  // of the next version: the number of its first request

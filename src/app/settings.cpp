@@ -35,6 +35,11 @@ ReuseConfig reuse_config(const ServeConfig& config) {
 
 }  // namespace
 
+std::uint64_t disk_for_encodings(const ServeConfig& config) {
+  constexpr std::uint64_t kPart = 8;
+  return (static_cast<std::uint64_t>(config.cache_disk_mib) << 20) / kPart;
+}
+
 bool can_sleep(const ServeConfig& config) {
   return config.on_demand || config.rests || config.operation.sleep_after > Duration::zero();
 }

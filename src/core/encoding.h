@@ -22,6 +22,7 @@ struct EncodingOutcome {
   RequestId request;
   TokenCount begin = 0;
   bool fresh = false;  // it was not kept from before
+  bool read = false;   // it was kept in a file
   Duration took{};
   std::optional<Error> error{};
   std::shared_ptr<const void> rows{};  // for as long as this is held, they are not encoded again

@@ -133,6 +133,7 @@ void Engine::start_workers(Models models, Models drafts, const std::shared_ptr<c
     parts.tokenizer = tokenizer;
     parts.disk = config_.disk;
     parts.found = found;
+    parts.encodings = config_.encodings;
     parts.sleep_after = config_.sleep_after;
     // Each request in flight posts at most one submit and one cancel; the rest is for late cancels.
     parts.inbox_max = 2 * in_flight_max_ + 16;

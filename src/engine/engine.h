@@ -48,6 +48,7 @@ struct EngineConfig {
   std::vector<double> synthetic_acceptance;
   std::vector<std::string> adapters;                   // names, for metrics
   std::shared_ptr<SnapshotFolder> disk;                // with reuse.disk; of all workers together
+  std::shared_ptr<EncodingFolder> encodings;  // … of pictures and sounds; null: they are kept in memory alone
   Duration sleep_after{};                              // a worker without work puts its model to sleep; zero: never
   Duration stuck_after = kTimeLimit<"stuck_seconds">;  // a step that takes longer means that the worker hangs
   std::size_t pins_max = 65'536;                       // sessions that belong to a worker

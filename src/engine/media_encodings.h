@@ -1,7 +1,8 @@
 // The thread that encodes the pictures and sounds of one worker's prompts, so that its steps do not wait for that.
 // Takes orders through a mailbox, in the order in which sequences came to a unit (one at a time of each), and hands
 // what came of them to `deliver`, which runs on its thread and must not block. Workers of a model share the encoder,
-// where their threads wait for each other. Owned by the Worker; bounded by its slots.
+// where their threads wait for each other, and the folder in which encodings are kept. What is encoded is written there
+// once it has been delivered. Owned by the Worker; bounded by its slots.
 #pragma once
 
 #include <atomic>
@@ -9,11 +10,13 @@
 #include <memory>
 #include <thread>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/mailbox.h"
 #include "core/encoding.h"
+#include "engine/encoding_folder.h"
 #include "model/media_encoder.h"
 
 namespace chasqui {
@@ -21,10 +24,16 @@ namespace chasqui {
 class MediaEncodings {
  public:
   using Deliver = std::function<void(EncodingOutcome)>;
+  using Erased = std::function<void(std::size_t files, bool all)>;
+  struct Keeping {
+    std::shared_ptr<EncodingFolder> folder;  // null: in memory alone
+    bool shared_by_tenants = false;
+  };
 
   // `clock` outlives it.
-  MediaEncodings(std::shared_ptr<MediaEncoder> encoder, const Clock& clock, Deliver deliver, std::size_t worker);
-  // Waits for what is being encoded, and for nothing else.
+  MediaEncodings(std::shared_ptr<MediaEncoder> encoder, Keeping keeping, const Clock& clock, Deliver deliver,
+                 std::size_t worker);
+  // Waits for what is being encoded and for files that are being removed, and for nothing else.
   ~MediaEncodings();
   MediaEncodings(const MediaEncodings&) = delete;
   MediaEncodings& operator=(const MediaEncodings&) = delete;
@@ -35,8 +44,11 @@ class MediaEncodings {
   void hold(EncodingOutcome outcome);
   // Worker: … or has read all of the unit.
   void release(RequestId request) { hold({.request = request}); }
-  // Worker: see MediaEncoder::forget().
-  void forget_tenant(std::uint32_t tenant) { encoder_->forget(tenant); }
+  // Worker: see MediaEncoder::forget(). `erased` runs on its thread when no file is left either, of what was ordered
+  // before.
+  void forget_tenant(const Tenant& tenant, Erased erased);
+  // Of files. Any thread.
+  std::uint64_t disk_bytes() const { return keeping_.folder ? keeping_.folder->bytes() : 0; }
   // Worker: a request that has ended, or was never here.
   void forget(RequestId request);
 
@@ -50,15 +62,25 @@ class MediaEncodings {
     Wanted wanted;
     std::shared_ptr<const void> rows;
   };
+  struct Erasure {
+    std::uint64_t tenant = 0;  // see lasting_tenant()
+    Erased erased;
+  };
+  using Job = std::variant<Ordered, Erasure>;
   void run();
   void encode(const Ordered& ordered);
+  void erase(const Erasure& erasure);
+  std::uint32_t owner_of(const Tenant& tenant) const { return keeping_.shared_by_tenants ? 0 : tenant.id; }
+  bool read_file(const MediaUnit& unit, const Tenant& tenant);
+  void write_file(const MediaUnit& unit, const Tenant& tenant, const EncodedMedia& rows);
 
   const std::shared_ptr<MediaEncoder> encoder_;
+  const Keeping keeping_;
   const Clock& clock_;
   const Deliver deliver_;
-  Mailbox<Ordered> inbox_;
+  Mailbox<Job> inbox_;
   std::unordered_map<RequestId, Mine> mine_;  // worker only
-  std::vector<Ordered> to_encode_;            // … scratch
+  std::vector<Job> to_do_;                    // … scratch
 
   std::thread thread_;  // last: everything above exists before it starts
 };

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <set>
+#include <map>
 
 #include <gtest/gtest.h>
 
+#include "cache/fake_folder.h"
 #include "core/fake_media.h"
 #include "engine/fake_client.h"
 
@@ -20,9 +21,22 @@ class HeldEncoder final : public MediaEncoder {
   Result<Encoding> encode(const MediaUnit& unit, std::uint32_t) override {
     gate.pass();
     if (fails) return Error{ErrorCode::model_failure, "the projector failed", ""};
-    std::uint64_t content = 0;
-    std::memcpy(&content, unit.identity.data(), sizeof content);
-    return Encoding{std::make_shared<EncodedMedia>(), encoded_.insert(content).second};
+    const auto content = content_of(unit);
+    if (const auto kept = kept_.find(content); kept != kept_.end()) return Encoding{kept->second, false};
+    auto rows = std::make_shared<EncodedMedia>();
+    rows->width = kWidth;
+    rows->values.assign(kWidth * static_cast<std::size_t>(unit.positions), static_cast<float>(content));
+    kept_[content] = rows;
+    return Encoding{rows, true};
+  }
+  EncodedMediaPtr find(const MediaUnit& unit, std::uint32_t) override {
+    const auto kept = kept_.find(content_of(unit));
+    return kept == kept_.end() ? nullptr : kept->second;
+  }
+  bool keep(const MediaUnit& unit, std::uint32_t, EncodedMediaPtr rows) override {
+    if (rows->width != kWidth) return false;
+    kept_[content_of(unit)] = std::move(rows);
+    return true;
   }
   void forget(std::uint32_t tenant) override { forgotten = tenant; }
 
@@ -31,14 +45,24 @@ class HeldEncoder final : public MediaEncoder {
   std::atomic<std::uint32_t> forgotten{0};
 
  private:
-  std::set<std::uint64_t> encoded_;  // one worker's thread only
+  static constexpr std::size_t kWidth = 8;
+  static std::uint64_t content_of(const MediaUnit& unit) {
+    std::uint64_t content = 0;
+    std::memcpy(&content, unit.identity.data(), sizeof content);
+    return content;
+  }
+
+  std::map<std::uint64_t, EncodedMediaPtr> kept_;  // one worker's thread only
 };
 
 struct Pictures {
-  explicit Pictures(std::int32_t slots = 4) : client(config(slots)) {}
-  ClientConfig config(std::int32_t slots) {
+  explicit Pictures(std::int32_t slots = 4, std::shared_ptr<EncodingFolder> files = nullptr, std::size_t workers = 1)
+      : client(config(slots, std::move(files), workers)) {}
+  ClientConfig config(std::int32_t slots, std::shared_ptr<EncodingFolder> files, std::size_t workers) {
     ClientConfig config;
     config.slots = slots;
+    config.workers = workers;
+    config.engine.encodings = std::move(files);
     config.encoder = encoder;
     return config;
   }
@@ -125,6 +149,56 @@ TEST(MediaEncodings, WhatATenantHasSentIsForgottenWithItsKv) {
   pictures.encoder->gate.open();
   EXPECT_TRUE(pictures.client.engine.forget({.id = 7}));
   EXPECT_EQ(pictures.encoder->forgotten, 7u);
+}
+
+TEST(MediaEncodings, WhatIsInAFileIsNotEncodedAgain) {
+  const FakeFolder folder;
+  const auto open = [&] { return EncodingFolder::open(folder.path() + "/encodings", 1 << 20).value(); };
+  {
+    Pictures before(4, open());
+    before.encoder->gate.open();
+    before.client.read_to_end(before.ask(1));
+  }
+  Pictures after(4, open());
+  after.encoder->gate.open();
+  const RequestPtr same = after.ask(FakePrompt().text(9).picture(20, 1));
+  after.client.read_to_end(same);
+  EXPECT_EQ(after.client.of(same).last.usage.media_encoded, 0);
+  EXPECT_EQ(after.client.of(same).last.usage.media_reused, 1);
+  EXPECT_EQ(after.client.engine.count(&EngineMetrics::media_read), 1u);
+  const RequestPtr other = after.ask(2);
+  after.client.read_to_end(other);
+  EXPECT_EQ(after.client.of(other).last.usage.media_encoded, 1);
+  EXPECT_EQ(after.client.engine.count(&EngineMetrics::media_read), 1u);
+}
+
+TEST(MediaEncodings, AFileOfAnotherWidthIsNotTaken) {
+  const FakeFolder folder;
+  const std::shared_ptr<EncodingFolder> files = EncodingFolder::open(folder.path() + "/encodings", 1 << 20).value();
+  const RequestDraft prompt = FakePrompt().picture(20, 1).draft();
+  files->write(0, prompt.media->front(), std::vector<float>(20 * 7));
+  Pictures pictures(4, files);
+  pictures.encoder->gate.open();
+  pictures.client.read_to_end(pictures.ask(1));
+  EXPECT_EQ(pictures.encoded(), 1u);
+}
+
+TEST(MediaEncodings, WhatATenantHasErasedIsInNoFile) {
+  const FakeFolder folder;
+  Pictures pictures(4, EncodingFolder::open(folder.path() + "/encodings", 1 << 20).value(), 2);
+  pictures.encoder->gate.open();
+  const auto as = [](std::uint32_t id) {
+    return [id](RequestDraft& draft) { draft.tenant = {.id = id, .lasting = 100 + id}; };
+  };
+  for (std::uint64_t i = 1; i <= 6; ++i) pictures.ask(i, as(7));
+  pictures.ask(7, as(8));
+  pictures.client.read_to_end();
+  const auto erased = pictures.client.engine.forget({.id = 7, .lasting = 107});
+  ASSERT_TRUE(erased);
+  auto names = folder.names("encodings");
+  std::erase(names, "lock");
+  ASSERT_LE(names.size(), 1u) << "the other tenant's, unless it is still being written";
+  for (const std::string& name : names) EXPECT_TRUE(name.starts_with("000000000000006c")) << name;
 }
 
 TEST(MediaEncodings, AnEngineEndsWithWhatIsOrdered) {

@@ -1,18 +1,12 @@
 #include "engine/slot_store.h"
 
-#include <optional>
 #include <utility>
 
 #include "base/log.h"
+#include "core/lasting_tenant.h"
 
 namespace chasqui {
 namespace {
-
-// What it is called in files; nothing for those who leave nothing behind.
-std::optional<std::uint64_t> lasting_name(const Tenant& tenant) {
-  if (tenant.id == 0 || tenant.lasting != 0) return tenant.lasting;
-  return std::nullopt;
-}
 
 Error nameless() { return {ErrorCode::forbidden, "a client without a key of its own cannot keep files here", ""}; }
 
@@ -28,7 +22,7 @@ Error refusal(const std::string& filename, Error error) {
 
 Result<SlotTransfer> SlotStore::save(SlotId slot, const Tenant& tenant, const std::string& filename, bool alone) {
   if (auto good = check_slot_file_name(filename); !good) return good.error();
-  const auto name = lasting_name(tenant);
+  const auto name = lasting_tenant(tenant, false);
   if (!name) return nameless();
   const SlotCopy copy = engine_.copy_of_slot(slot, tenant);
   if (!copy.kv) {
@@ -46,7 +40,7 @@ Result<SlotTransfer> SlotStore::save(SlotId slot, const Tenant& tenant, const st
 
 Result<SlotTransfer> SlotStore::restore(SlotId slot, const Tenant& tenant, const std::string& filename) {
   if (auto good = check_slot_file_name(filename); !good) return good.error();
-  const auto name = lasting_name(tenant);
+  const auto name = lasting_tenant(tenant, false);
   if (!name) return nameless();
   const TimePoint started = clock_.now();
   auto loaded = files_->restore(filename, *name, engine_.snapshot_limits());

@@ -45,7 +45,7 @@ Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoar
       holdings_(std::move(parts.holdings)),
       scheduler_(encoding_apart(parts.scheduler, *model_)),
       disk_(open_disk(parts)),
-      encodings_(start_encodings()),
+      encodings_(start_encodings(parts)),
       runner_(*model_, *tokenizer_, clock, make_drafter(parts)),
       thread_([this, rates = std::move(parts.synthetic_acceptance)]() mutable {
         runner_.accept_synthetically(std::move(rates));
@@ -233,7 +233,12 @@ void Worker::answer_slot_queries() {
 }
 
 void Worker::forget_tenant(ForgetCommand command) {
-  if (encodings_) encodings_->forget_tenant(command.tenant.id);
+  if (encodings_) {
+    command.forgetting->also();
+    encodings_->forget_tenant(command.tenant, [forgetting = command.forgetting](std::size_t files, bool all) {
+      forgetting->done(files, all);
+    });
+  }
   const std::size_t copies = scheduler_.forget_tenant(command.tenant, ++last_ticket_);
   const bool files = scheduler_.disk() != nullptr && scheduler_.disk()->erasing(last_ticket_);
   if (!files) return command.forgetting->done(copies, true);
@@ -301,6 +306,7 @@ void Worker::deliver() {
   metrics_.compute_threads.set(compute.threads);
   metrics_.follow(metrics_.restarted_steps, compute.cuts);
   if (number_ == 0) metrics_.media_cache_bytes.set(static_cast<std::int64_t>(compute.media_bytes));
+  if (number_ == 0 && encodings_) metrics_.media_disk_bytes.set(static_cast<std::int64_t>(encodings_->disk_bytes()));
   metrics_.follow_masks(grammar_mask_cost());
   metrics_.requests_running.set(static_cast<std::int64_t>(scheduler_.running()));
   const Load load = scheduler_.load();

@@ -38,6 +38,8 @@ struct Forgetting {
   explicit Forgetting(std::size_t workers, std::function<void(Result<std::size_t>)> then)
       : left(workers), tell(std::move(then)) {}
 
+  // A worker, before it is done itself: something else of it will be.
+  void also() { left.fetch_add(1); }
   void done(std::size_t copies, bool erased) {
     count.fetch_add(copies);
     if (!erased) files_left.store(true);
@@ -109,6 +111,7 @@ class Worker {
     std::size_t inbox_max = 0;
     std::shared_ptr<SnapshotFolder> disk;  // with scheduler.reuse.disk
     std::vector<FoundSnapshot> found;      // what is in it, all workers' files
+    std::shared_ptr<EncodingFolder> encodings;  // null: pictures and sounds are kept in memory alone
     Duration sleep_after{};                // without work the model sleeps; zero: never
     std::size_t number = 0;                // for the log
   };
@@ -160,7 +163,7 @@ class Worker {
   void forget_tenant(ForgetCommand command);
   void take_outcome(DiskOutcome outcome);
   void order_disk();
-  std::unique_ptr<MediaEncodings> start_encodings();
+  std::unique_ptr<MediaEncodings> start_encodings(Parts& parts);
   void order_encodings();
   void take_encoding(EncodingOutcome outcome, TimePoint now);
   void release_encoding();

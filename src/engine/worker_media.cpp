@@ -5,11 +5,12 @@
 
 namespace chasqui {
 
-std::unique_ptr<MediaEncodings> Worker::start_encodings() {
+std::unique_ptr<MediaEncodings> Worker::start_encodings(Parts& parts) {
   auto encoder = model_->encoder();
   if (!encoder) return nullptr;
   return std::make_unique<MediaEncodings>(
-      std::move(encoder), clock_,
+      std::move(encoder), MediaEncodings::Keeping{std::move(parts.encodings), parts.scheduler.reuse.shared_by_tenants},
+      clock_,
       [this](EncodingOutcome outcome) {
         std::vector<Command> one;
         one.emplace_back(std::move(outcome));
@@ -25,7 +26,10 @@ void Worker::order_encodings() {
 }
 
 void Worker::take_encoding(EncodingOutcome outcome, TimePoint now) {
-  if (!outcome.error) metrics_.count_encoding(outcome.fresh, outcome.took);
+  if (!outcome.error) {
+    metrics_.count_encoding(outcome.fresh, outcome.took);
+    if (outcome.read) metrics_.media_read.add();
+  }
   scheduler_.encoded(outcome, now);
   encodings_->hold(std::move(outcome));
 }

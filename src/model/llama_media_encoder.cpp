@@ -39,19 +39,20 @@ bool LlamaMediaEncoder::compute(const MediaUnit& unit) {
   return computed;
 }
 
-std::optional<MediaEncoder::Encoding> LlamaMediaEncoder::find(const MediaUnit& unit, std::uint32_t tenant) {
+EncodedMediaPtr LlamaMediaEncoder::find(const MediaUnit& unit, std::uint32_t tenant) {
   const SharedLock::Writing alone(lock_);
   const auto same = [&](const Kept& kept) { return kept.identity == unit.identity && kept.tenant == tenant; };
   const auto found = std::ranges::find_if(kept_, same);
-  if (found == kept_.end()) return std::nullopt;
+  if (found == kept_.end()) return nullptr;
   std::rotate(found, found + 1, kept_.end());
-  return Encoding{kept_.back().rows, false};
+  return kept_.back().rows;
 }
 
 Result<MediaEncoder::Encoding> LlamaMediaEncoder::encode(const MediaUnit& unit, std::uint32_t tenant) {
-  if (auto kept = find(unit, tenant)) return std::move(*kept);
+  if (auto kept = find(unit, tenant)) return Encoding{std::move(kept), false};
   const SharedLock::Writing alone(encoding_);
-  if (auto kept = find(unit, tenant)) return std::move(*kept);  // who was before us has encoded the same
+  if (auto kept = find(unit, tenant))
+    return Encoding{std::move(kept), false};  // who was before us has encoded the same
   take_llama_error();
   if (!compute(unit)) {
     return Error{ErrorCode::model_failure, "the projector failed to encode: " + take_llama_error(), ""};
@@ -60,7 +61,7 @@ Result<MediaEncoder::Encoding> LlamaMediaEncoder::encode(const MediaUnit& unit, 
   rows->width = width_;
   const float* const values = mtmd_get_output_embd(projector_.get());
   rows->values.assign(values, values + width_ * static_cast<std::size_t>(unit.positions));
-  keep({unit.identity, tenant, rows});
+  keep(unit, tenant, rows);
   return Encoding{std::move(rows), true};
 }
 
@@ -75,16 +76,18 @@ void LlamaMediaEncoder::forget(std::uint32_t tenant) {
 }
 
 // What is held elsewhere stays, so that its holder never has it encoded again.
-void LlamaMediaEncoder::keep(Kept kept) {
+bool LlamaMediaEncoder::keep(const MediaUnit& unit, std::uint32_t tenant, EncodedMediaPtr rows) {
+  const std::size_t needed = bytes_of(*rows);
+  if (needed != width_ * static_cast<std::size_t>(unit.positions) * sizeof(float)) return false;
   const SharedLock::Writing alone(lock_);
-  const std::size_t needed = bytes_of(*kept.rows);
   std::erase_if(kept_, [&](const Kept& old) {
     if (bytes_ + needed <= bytes_max_ || old.rows.use_count() > 1) return false;
     bytes_ -= bytes_of(*old.rows);
     return true;
   });
-  kept_.push_back(std::move(kept));
+  kept_.push_back({unit.identity, tenant, std::move(rows)});
   bytes_ += needed;
+  return true;
 }
 
 }  // namespace chasqui

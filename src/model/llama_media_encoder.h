@@ -29,6 +29,8 @@ class LlamaMediaEncoder final : public MediaEncoder {
                     std::size_t bytes_max = kSizeLimit<"encoded_media_bytes">);
 
   Result<Encoding> encode(const MediaUnit& unit, std::uint32_t tenant) override;
+  EncodedMediaPtr find(const MediaUnit& unit, std::uint32_t tenant) override;
+  bool keep(const MediaUnit& unit, std::uint32_t tenant, EncodedMediaPtr rows) override;
   void forget(std::uint32_t tenant) override;
 
   // As Model::operations(): a long encoding is told from one that hangs.
@@ -43,8 +45,6 @@ class LlamaMediaEncoder final : public MediaEncoder {
     EncodedMediaPtr rows;
   };
   bool compute(const MediaUnit& unit);
-  std::optional<Encoding> find(const MediaUnit& unit, std::uint32_t tenant);
-  void keep(Kept kept);
 
   const std::shared_ptr<mtmd_context> projector_;
   const std::size_t width_;

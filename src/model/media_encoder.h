@@ -33,6 +33,10 @@ class MediaEncoder {
   // Takes up to seconds, and nothing where they are kept. What one tenant has sent is kept for that one alone.
   // Errors: model_failure.
   virtual Result<Encoding> encode(const MediaUnit& unit, std::uint32_t tenant) = 0;
+  // What is kept of it; null: nothing.
+  virtual EncodedMediaPtr find(const MediaUnit& unit, std::uint32_t tenant) = 0;
+  // As if it had been encoded. False: it could not have been, since its rows are of another width.
+  virtual bool keep(const MediaUnit& unit, std::uint32_t tenant, EncodedMediaPtr rows) = 0;
   // Nothing is kept of what this tenant has sent, but what is being encoded; rows that a request holds go with it. Does
   // not wait for an encoding.
   virtual void forget(std::uint32_t tenant) = 0;

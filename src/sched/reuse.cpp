@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/lasting_tenant.h"
 #include "sched/moving_average.h"
 #include "sched/thresholds.h"
 
@@ -45,11 +46,8 @@ PrefixKey Reuse::key_of(const Request& request) const {
   return {config_.shared_by_tenants ? 0 : request.tenant.id, id_of(request.adapters.get())};
 }
 
-// Tenants without one leave nothing behind.
 std::optional<std::uint64_t> Reuse::lasting_name(const Tenant& tenant) const {
-  if (config_.shared_by_tenants) return kAllTenants.lasting;
-  if (tenant.id == 0 || tenant.lasting != 0) return tenant.lasting;
-  return std::nullopt;
+  return lasting_tenant(tenant, config_.shared_by_tenants);
 }
 
 void Reuse::name_on_disk(const Request& request) {

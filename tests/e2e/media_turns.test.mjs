@@ -1,12 +1,12 @@
 // Conversations about one picture, with projectors that encode: one whose rows are like tokens, one whose rows see each
 // other, one that cuts pictures into tiles, and one whose positions have several dimensions.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import * as test from 'node:test';
 
-import { answer, user } from './client.mjs';
+import { answer, ask, user } from './client.mjs';
 import { about, encodings, png, projectors } from './pictures.mjs';
 import { start, testModel } from './server.mjs';
 
@@ -57,6 +57,27 @@ for (const [name, file, positions, parts] of projectors) {
       assert.ok(cachedOf(again) > positions, `${cachedOf(again)}`);
       assert.equal(await encodings(server), 0);
       assert.equal(again.text, last.text);
+    });
+
+    it('behind other words it is read from a file, not encoded, until its tenant has it erased', async (t) => {
+      const otherwise = () => user([{ type: 'text', text: 'Quite another beginning.' }, ...about(picture, 'What is it?')]);
+      const files = () => readdirSync(path.join(folder, file, 'encodings')).filter((each) => each !== 'lock').length;
+      const first = await open(t);
+      const before = await answer(first, otherwise(), brief, as('a'));
+      assert.ok(cachedOf(before) < positions);
+      assert.equal(await encodings(first), 0);
+      assert.equal((await first.metrics()).value('chasqui_media_disk_read_total'), parts);
+      assert.equal(files(), 3 * parts, 'two of ann, one of bob');
+      const { n_erased: erased } = await ask(first, '/slots/0?action=erase', {}, as('a'));
+      assert.ok(erased >= 2 * parts);
+      assert.equal(files(), parts, 'bob has his');
+      first.signal('SIGKILL');
+      await first.ended;
+
+      const second = await open(t);
+      const anew = await answer(second, otherwise(), brief, as('a'));
+      assert.equal(await encodings(second), parts);
+      assert.equal(anew.text, before.text, 'from a file as from the projector');
     });
   });
 }
