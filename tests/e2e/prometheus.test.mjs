@@ -9,7 +9,7 @@ import * as test from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import { post } from './client.mjs';
-import { hangAfter, sim, start } from './server.mjs';
+import { hangAfter, sim, start, testModel } from './server.mjs';
 
 const { describe, it } = test;
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
@@ -126,7 +126,10 @@ describe('Prometheus', { skip }, () => {
     // With all that has metrics of its own.
     const disk = mkdtempSync(path.join(os.tmpdir(), 'chasqui-prometheus-disk-'));
     t.after(() => rmSync(disk, { recursive: true, force: true, maxRetries: 20 }));
-    const server = await start(t, [...sim, '-np', '4', '--cache-disk', `${disk}/c`, '--session-dir', `${disk}/s`]);
+    const model = testModel('24m-f16');
+    const projector = path.join(path.dirname(model), 'projectors', 'mmproj-random-24m.gguf');
+    const seeing = ['-m', model, '--mmproj', projector, '-c', '4096', '-t', '1'];
+    const server = await start(t, [...seeing, '-np', '4', '--cache-disk', `${disk}/c`, '--session-dir', `${disk}/s`]);
     const ask = await startPrometheus(t, server);
     const stop = keepBusy(server);
     t.after(stop);
