@@ -20,6 +20,7 @@
 #include "base/energy_meter.h"
 #include "engine/admission.h"
 #include "engine/compat_metrics.h"
+#include "engine/encoding_folder.h"
 #include "engine/engine_metrics.h"
 #include "engine/session_table.h"
 #include "net/event_loop.h"
@@ -93,6 +94,12 @@ void write_section(const Section& section, const std::vector<MetricsPage::Family
   }
 }
 
+std::string written(const MetricsPage& page) {
+  std::string out = kMetricsHead;
+  for (const Section& section : kSections) write_section(section, page.families(), out);
+  return out;
+}
+
 }  // namespace
 
 std::string metrics_document() {
@@ -118,6 +125,7 @@ std::string metrics_document() {
   const KeptStreamMetrics kept{};
   const BatchMetrics batches{};
   const IdempotencyMetrics idempotency{};
+  const EncodingMetrics encodings{};
   const KeeperMetrics keeper{};
   const SwapMetrics swaps{};
   const LoadedModel no_model;
@@ -134,6 +142,7 @@ std::string metrics_document() {
   for (const EngineMetrics& metrics : engine) metrics.add_shared_to(page);
   for (const EngineMetrics& metrics : engine) metrics.of_disk.add_to(page);
   for (const EngineMetrics& metrics : engine) metrics.of_media.add_to(page);
+  encodings.add_to(page);
   door.add_to(page);
   dispatch.add_to(page);
   admission.add_to(page);
@@ -160,9 +169,7 @@ std::string metrics_document() {
   add_vllm_metrics(page, engine, "model", 1);
   add_llama_server_metrics(page, engine);
 
-  std::string out = kMetricsHead;
-  for (const Section& section : kSections) write_section(section, page.families(), out);
-  return out;
+  return written(page);
 }
 
 int print_metrics_document() {

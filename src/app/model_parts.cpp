@@ -73,6 +73,18 @@ std::string folder_of(const ServeConfig& config, const std::string& folder) {
   return out;
 }
 
+// Also where no projector is there any more: what tenants have erased must not be left in it.
+Result<void> open_encodings(const ServeConfig& config, const ModelParts& parts, Folders& out) {
+  if (config.cache_disk.empty()) return {};
+  const std::string path = folder_of(config, config.cache_disk) + "/encodings";
+  std::error_code failed;
+  if (!parts.model.media && !std::filesystem::exists(path, failed)) return {};
+  auto folder = EncodingFolder::open(path, disk_for_encodings(config));
+  if (!folder) return folder.error();
+  out.encodings = std::move(*folder);
+  return {};
+}
+
 // Sessions go on in the table, and the folder, of the version before.
 Result<Folders> open_folders(const ServeConfig& config, const ModelParts& parts, const ModelConfig& context,
                              const ModelShape& shape, const Predecessor* before) {
@@ -82,7 +94,10 @@ Result<Folders> open_folders(const ServeConfig& config, const ModelParts& parts,
   if (!identity) return identity.error();
   if (before != nullptr) {
     if (before->snapshots) out.snapshots = before->snapshots->hand_over(*identity);
-    out.encodings = before->encodings;  // each says of which projector it is
+    out.encodings = before->encodings;  // each file says of which projector it is
+    if (!out.encodings) {
+      if (auto opened = open_encodings(config, parts, out); !opened) return opened.error();
+    }
     if (before->slots) out.slots = before->slots->hand_over(*identity);
     return out;
   }
@@ -91,11 +106,7 @@ Result<Folders> open_folders(const ServeConfig& config, const ModelParts& parts,
     if (!folder) return folder.error();
     out.snapshots = std::move(*folder);
   }
-  if (!config.cache_disk.empty() && parts.model.media) {
-    auto folder = EncodingFolder::open(folder_of(config, config.cache_disk) + "/encodings", disk_for_encodings(config));
-    if (!folder) return folder.error();
-    out.encodings = std::move(*folder);
-  }
+  if (auto opened = open_encodings(config, parts, out); !opened) return opened.error();
   if (!config.session_dir.empty()) {
     auto store = SessionStore::open(folder_of(config, config.session_dir) + "/sessions", parts.vocabulary);
     if (!store) return store.error();

@@ -25,7 +25,7 @@ namespace chasqui {
 // user alone.
 struct Folders {
   std::shared_ptr<SnapshotFolder> snapshots;
-  std::shared_ptr<EncodingFolder> encodings;  // beside snapshots, where the model reads pictures or sounds
+  std::shared_ptr<EncodingFolder> encodings;  // beside snapshots, where a model reads pictures or sounds, or did
   std::unique_ptr<SessionStore> sessions;
   std::shared_ptr<SlotFiles> slots;
 };

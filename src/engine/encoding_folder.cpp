@@ -53,16 +53,20 @@ Result<std::shared_ptr<EncodingFolder>> EncodingFolder::open(const std::string& 
   auto folder = PrivateFolder::open(path, "encoded pictures and sounds", "--cache-disk");
   if (!folder) return folder.error();
   std::shared_ptr<EncodingFolder> opened(new EncodingFolder(std::move(*folder), bytes_max));
-  opened->scan();
+  if (auto scanned = opened->scan(); !scanned) return scanned.error();
   log_info("encoded pictures and sounds on disk",
-           {{"folder", path}, {"files", opened->kept_.size()}, {"bytes", opened->bytes()}});
+           {{"folder", path}, {"files", opened->files_.size()}, {"bytes", opened->bytes()}});
   return opened;
 }
 
-void EncodingFolder::scan() {
+Result<void> EncodingFolder::scan() {
   const SharedLock::Writing alone(lock_);
   std::vector<std::tuple<std::int64_t, Key, std::uint64_t>> found;  // when it was used, which it is, and its bytes
-  for (const std::string& name : folder_.names()) {
+  const std::vector<std::string> names = folder_.names();
+  if (names.empty()) {  // its lock is there
+    return Error{ErrorCode::unavailable, "the folder " + path() + " cannot be listed", "--cache-disk"};
+  }
+  for (const std::string& name : names) {
     if (name.size() == kNameBytes + std::strlen(kPartSuffix) && name.ends_with(kPartSuffix)) {
       ::unlinkat(folder_.get(), name.c_str(), 0);
     }
@@ -78,53 +82,65 @@ void EncodingFolder::scan() {
                        static_cast<std::uint64_t>(status.st_size));
   }
   std::ranges::sort(found);
-  for (const auto& [used, key, bytes] : found) {
-    kept_[key] = {bytes, ++uses_};
-    bytes_ += bytes;
-  }
+  for (const auto& [used, key, bytes] : found) add(key, bytes);
   make_room(0);
+  return {};
+}
+
+bool EncodingFolder::fits(std::uint64_t bytes) const {
+  return this->bytes() + bytes <= bytes_max_ && files_.size() + (bytes > 0 ? 1 : 0) <= kFilesMax;
+}
+
+void EncodingFolder::add(const Key& key, std::uint64_t bytes) {
+  by_key_[key] = files_.insert(files_.end(), {key, bytes});
+  metrics_.bytes.add(static_cast<std::int64_t>(bytes));
+  metrics_.files.add(1);
 }
 
 // Whether it is gone. It stays known otherwise.
 bool EncodingFolder::remove(const Key& key) {
-  const auto found = kept_.find(key);
-  if (found == kept_.end()) return true;
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return true;
   const std::string name = name_of(key);
   if (::unlinkat(folder_.get(), name.c_str(), 0) != 0 && errno != ENOENT) {
     log_warning("a file of an encoded picture or sound could not be removed",
                 {{"file", name}, {"reason", std::strerror(errno)}});
     return false;
   }
-  bytes_ -= found->second.bytes;
-  kept_.erase(found);
+  metrics_.bytes.add(-static_cast<std::int64_t>(found->second->bytes));
+  metrics_.files.add(-1);
+  files_.erase(found->second);
+  by_key_.erase(found);
   return true;
 }
 
-void EncodingFolder::make_room(std::uint64_t bytes) {
-  while (!kept_.empty() && bytes_ + bytes > bytes_max_) {
-    const auto oldest = std::ranges::min_element(kept_, {}, [](const auto& each) { return each.second.used; });
-    if (!remove(Key(oldest->first))) return;
+// Whether there is.
+bool EncodingFolder::make_room(std::uint64_t bytes) {
+  while (!files_.empty() && !fits(bytes)) {
+    if (!remove(Key(files_.front().key))) return false;
   }
+  return fits(bytes);
 }
 
 std::vector<float> EncodingFolder::read(std::uint64_t tenant, const MediaUnit& unit) {
   const SharedLock::Writing alone(lock_);
   const Key key{tenant, unit.identity};
-  const auto found = kept_.find(key);
-  if (found == kept_.end()) return {};
-  const SnapshotLimits limits{.kv_bytes = found->second.bytes, .tokens = unit.positions};
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return {};
+  const SnapshotLimits limits{.kv_bytes = found->second->bytes, .tokens = unit.positions};
   const std::vector<Token> places = places_of(unit);
   const auto loaded = read_snapshot(folder_.get(), name_of(key), kNoModel, limits);
   const std::size_t row = places.size() * sizeof(float);
   const bool same = loaded && loaded->head.key == LastingKey{tenant, 0} && loaded->head.tokens == places &&
                     loaded->kv->blocks().size() == 1 && loaded->kv->size() % row == 0;
   if (!same) {
-    log_warning("a file of an encoded picture or sound is refused; it is encoded again",
+    log_warning("a file of an encoded picture or sound is not used; it is encoded again",
                 {{"file", name_of(key)}, {"reason", loaded ? "it is of another one" : loaded.error().message}});
-    remove(key);
+    // What the system refuses, it may allow later.
+    if (loaded || loaded.error().code != ErrorCode::unavailable) remove(key);
     return {};
   }
-  found->second.used = ++uses_;
+  files_.splice(files_.end(), files_, found->second);
   std::vector<float> rows(loaded->kv->size() / sizeof(float));
   std::memcpy(rows.data(), loaded->kv->bytes().data(), loaded->kv->size());
   return rows;
@@ -136,28 +152,23 @@ void EncodingFolder::write(std::uint64_t tenant, const MediaUnit& unit, std::spa
   const Key key{tenant, unit.identity};
   const std::vector<Token> places = places_of(unit);
   const std::uint64_t bytes = snapshot_file_bytes(places.size(), rows.size_bytes());
-  if (bytes > bytes_max_ || !remove(key)) return;
-  make_room(bytes);
-  if (bytes_ + bytes > bytes_max_) return;
+  if (bytes > bytes_max_ || !remove(key) || !make_room(bytes)) return;
   KvSnapshot kept(rows.size_bytes(), unit.positions);
   std::memcpy(kept.bytes().data(), rows.data(), rows.size_bytes());
   const auto written = write_snapshot(folder_.get(), name_of(key), kNoModel, {tenant, 0}, places, kept);
-  if (written) {
-    kept_[key] = {bytes, ++uses_};
-    bytes_ += bytes;
-  } else {
-    ::unlinkat(folder_.get(), name_of(key).c_str(), 0);  // not synced, and not known: an erase would not find it
-    if (complained_) return;
+  add(key, bytes);  // also where it cannot be told what is there
+  if (!written && !complained_) {
     log_warning("an encoded picture or sound could not be written",
-                {{"folder", folder_.path()}, {"reason", written.error().message}});
+                {{"folder", path()}, {"reason", written.error().message}});
   }
   complained_ = !written;
+  if (!written) remove(key);
 }
 
 Result<std::size_t> EncodingFolder::forget(std::uint64_t tenant) {
   const SharedLock::Writing alone(lock_);
   std::vector<Key> theirs;
-  for (auto each = kept_.lower_bound({tenant, {}}); each != kept_.end() && each->first.tenant == tenant; ++each) {
+  for (auto each = by_key_.lower_bound({tenant, {}}); each != by_key_.end() && each->first.tenant == tenant; ++each) {
     theirs.push_back(each->first);
   }
   const auto removed = std::ranges::count_if(theirs, [this](const Key& key) { return remove(key); });

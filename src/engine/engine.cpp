@@ -336,6 +336,7 @@ void Engine::add_metrics_to(MetricsPage& page, const std::string& labels) const 
   if (config_.disk) {
     for (const EngineMetrics& metrics : metrics_) metrics.of_disk.add_to(page);
   }
+  if (config_.encodings) config_.encodings->metrics().add_to(page);
   if (shape_.reads_media) {
     for (const EngineMetrics& metrics : metrics_) metrics.of_media.add_to(page);
   }

@@ -79,7 +79,6 @@ struct EngineMetrics {
   Histogram media_encode_seconds{
       of_media, MetricRow("chasqui_media_encode_seconds", "Time to encode one of them.").buckets(coarse())};
   Gauge media_cache_bytes{of_media, {"chasqui_media_cache_bytes", "What the model keeps of them, encoded."}};
-  Gauge media_disk_bytes{of_media, {"chasqui_media_disk_bytes", "Files of --cache-disk with them, encoded."}};
   Counter masks_found{all_workers,
                       {"chasqui_grammar_masks_total",
                        "Masks of grammars that answers asked for, kept from before or computed.", "from=\"kept\""}};

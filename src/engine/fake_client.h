@@ -92,6 +92,13 @@ class EncodingSimModel final : public SimModel {
   EncodingSimModel(const ModelConfig& config, SimOptions options, std::shared_ptr<MediaEncoder> encoder)
       : SimModel(sim_tokenizer(), config, std::move(options)), encoder_(std::move(encoder)) {}
   std::shared_ptr<MediaEncoder> encoder() const override { return encoder_; }
+  // As models do: by what the encoder keeps of this tenant.
+  Result<bool> encode(const MediaUnit& unit, std::uint32_t tenant) override {
+    if (!encoder_) return false;
+    const auto encoded = encoder_->encode(unit, tenant);
+    if (!encoded) return encoded.error();
+    return encoded->fresh;
+  }
 
  private:
   const std::shared_ptr<MediaEncoder> encoder_;

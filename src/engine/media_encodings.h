@@ -1,11 +1,13 @@
 // The thread that encodes the pictures and sounds of one worker's prompts, so that its steps do not wait for that.
 // Takes orders through a mailbox, in the order in which sequences came to a unit (one at a time of each), and hands
 // what came of them to `deliver`, which runs on its thread and must not block. Workers of a model share the encoder,
-// where their threads wait for each other, and the folder in which encodings are kept. What is encoded is written there
-// once it has been delivered. Owned by the Worker; bounded by its slots.
+// where their threads wait for each other, and the folder in which encodings are kept: they are written there while
+// there is nothing to encode, and those that are too many are not. Without an encoder it erases files, and no more.
+// Owned by the Worker; bounded by its slots.
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -31,9 +33,10 @@ class MediaEncodings {
   };
 
   // `clock` outlives it.
+  // … and there is an encoder, or a folder.
   MediaEncodings(std::shared_ptr<MediaEncoder> encoder, Keeping keeping, const Clock& clock, Deliver deliver,
                  std::size_t worker);
-  // Waits for what is being encoded and for files that are being removed, and for nothing else.
+  // Waits for what is being encoded, and for files that are to be written or removed.
   ~MediaEncodings();
   MediaEncodings(const MediaEncodings&) = delete;
   MediaEncodings& operator=(const MediaEncodings&) = delete;
@@ -44,11 +47,9 @@ class MediaEncodings {
   void hold(EncodingOutcome outcome);
   // Worker: … or has read all of the unit.
   void release(RequestId request) { hold({.request = request}); }
-  // Worker: see MediaEncoder::forget(). `erased` runs on its thread when no file is left either, of what was ordered
-  // before.
+  // Worker: see MediaEncoder::forget(). `erased` runs on its thread, when what it is encoding is done and no file is
+  // left either. Orders that wait are not waited for.
   void forget_tenant(const Tenant& tenant, Erased erased);
-  // Of files. Any thread.
-  std::uint64_t disk_bytes() const { return keeping_.folder ? keeping_.folder->bytes() : 0; }
   // Worker: a request that has ended, or was never here.
   void forget(RequestId request);
 
@@ -63,16 +64,22 @@ class MediaEncodings {
     std::shared_ptr<const void> rows;
   };
   struct Erasure {
-    std::uint64_t tenant = 0;  // see lasting_tenant()
+    Tenant tenant;
     Erased erased;
+  };
+  struct Unwritten {
+    std::uint64_t tenant = 0;  // see lasting_tenant()
+    MediaUnit unit;
+    EncodedMediaPtr rows;
   };
   using Job = std::variant<Ordered, Erasure>;
   void run();
+  void take(std::vector<Job>& jobs);
   void encode(const Ordered& ordered);
   void erase(const Erasure& erasure);
-  std::uint32_t owner_of(const Tenant& tenant) const { return keeping_.shared_by_tenants ? 0 : tenant.id; }
   bool read_file(const MediaUnit& unit, const Tenant& tenant);
-  void write_file(const MediaUnit& unit, const Tenant& tenant, const EncodedMedia& rows);
+  void keep_for_writing(const Ordered& ordered, EncodedMediaPtr rows);
+  void write_one();
 
   const std::shared_ptr<MediaEncoder> encoder_;
   const Keeping keeping_;
@@ -81,6 +88,9 @@ class MediaEncodings {
   Mailbox<Job> inbox_;
   std::unordered_map<RequestId, Mine> mine_;  // worker only
   std::vector<Job> to_do_;                    // … scratch
+  std::deque<Ordered> orders_;                // its own thread only
+  std::deque<Unwritten> unwritten_;           // … the oldest first
+  std::size_t unwritten_bytes_ = 0;           // … of their rows
 
   std::thread thread_;  // last: everything above exists before it starts
 };

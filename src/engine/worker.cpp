@@ -306,7 +306,6 @@ void Worker::deliver() {
   metrics_.compute_threads.set(compute.threads);
   metrics_.follow(metrics_.restarted_steps, compute.cuts);
   if (number_ == 0) metrics_.media_cache_bytes.set(static_cast<std::int64_t>(compute.media_bytes));
-  if (number_ == 0 && encodings_) metrics_.media_disk_bytes.set(static_cast<std::int64_t>(encodings_->disk_bytes()));
   metrics_.follow_masks(grammar_mask_cost());
   metrics_.requests_running.set(static_cast<std::int64_t>(scheduler_.running()));
   const Load load = scheduler_.load();

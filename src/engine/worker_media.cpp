@@ -7,7 +7,7 @@ namespace chasqui {
 
 std::unique_ptr<MediaEncodings> Worker::start_encodings(Parts& parts) {
   auto encoder = model_->encoder();
-  if (!encoder) return nullptr;
+  if (!encoder && !parts.encodings) return nullptr;
   return std::make_unique<MediaEncodings>(
       std::move(encoder), MediaEncodings::Keeping{std::move(parts.encodings), parts.scheduler.reuse.shared_by_tenants},
       clock_,

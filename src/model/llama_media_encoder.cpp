@@ -80,6 +80,8 @@ bool LlamaMediaEncoder::keep(const MediaUnit& unit, std::uint32_t tenant, Encode
   const std::size_t needed = bytes_of(*rows);
   if (needed != width_ * static_cast<std::size_t>(unit.positions) * sizeof(float)) return false;
   const SharedLock::Writing alone(lock_);
+  const auto same = [&](const Kept& kept) { return kept.identity == unit.identity && kept.tenant == tenant; };
+  if (std::ranges::any_of(kept_, same)) return true;  // another thread has read the same file
   std::erase_if(kept_, [&](const Kept& old) {
     if (bytes_ + needed <= bytes_max_ || old.rows.use_count() > 1) return false;
     bytes_ -= bytes_of(*old.rows);
