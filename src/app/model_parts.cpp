@@ -78,7 +78,8 @@ Result<void> open_encodings(const ServeConfig& config, const ModelParts& parts, 
   if (config.cache_disk.empty()) return {};
   const std::string path = folder_of(config, config.cache_disk) + "/encodings";
   std::error_code failed;
-  if (!parts.model.media && !std::filesystem::exists(path, failed)) return {};
+  const bool encodes = parts.contexts.front()->encoder() != nullptr;
+  if (!encodes && !std::filesystem::exists(path, failed)) return {};
   auto folder = EncodingFolder::open(path, disk_for_encodings(config));
   if (!folder) return folder.error();
   out.encodings = std::move(*folder);

@@ -30,7 +30,6 @@ RequestLimits request_limits(const ServeConfig& config, const ModelInfo& model, 
 AdmissionConfig admission_config(const ServeConfig& config, const ModelShape& shape);
 // Bytes of --cache-disk that encoded pictures and sounds have, where a model reads them.
 std::uint64_t disk_for_encodings(const ServeConfig& config);
-
 EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, const ModelShape& shape);
 net::HttpLimits admin_limits(const net::HttpLimits& others);
 NodeConfig node_config(const ServeConfig& config, const Listeners& listeners);

@@ -32,8 +32,7 @@ class MediaEncodings {
     bool shared_by_tenants = false;
   };
 
-  // `clock` outlives it.
-  // … and there is an encoder, or a folder.
+  // `clock` outlives it. REQUIRES: there is an encoder, or a folder
   MediaEncodings(std::shared_ptr<MediaEncoder> encoder, Keeping keeping, const Clock& clock, Deliver deliver,
                  std::size_t worker);
   // Waits for what is being encoded, and for files that are to be written or removed.

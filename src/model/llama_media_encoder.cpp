@@ -51,8 +51,8 @@ EncodedMediaPtr LlamaMediaEncoder::find(const MediaUnit& unit, std::uint32_t ten
 Result<MediaEncoder::Encoding> LlamaMediaEncoder::encode(const MediaUnit& unit, std::uint32_t tenant) {
   if (auto kept = find(unit, tenant)) return Encoding{std::move(kept), false};
   const SharedLock::Writing alone(encoding_);
-  if (auto kept = find(unit, tenant))
-    return Encoding{std::move(kept), false};  // who was before us has encoded the same
+  // Another thread may have encoded the same meanwhile.
+  if (auto kept = find(unit, tenant)) return Encoding{std::move(kept), false};
   take_llama_error();
   if (!compute(unit)) {
     return Error{ErrorCode::model_failure, "the projector failed to encode: " + take_llama_error(), ""};

@@ -21,10 +21,10 @@ const cachedOf = ({ usage }) => usage.prompt_tokens_details.cached_tokens;
 for (const [name, file, positions, parts] of projectors) {
   describe(`with ${file}`, async () => {
     const model = testModel(name);
-    const flags = ['-m', model, '--mmproj', path.join(path.dirname(model), 'projectors', `${file}.gguf`), '-c', '4096',
-      '-np', '2', '-t', '1', '--cache-disk', path.join(folder, file), '--api-key-file', keys];
+    const text = ['-m', model, '-c', '4096', '-np', '2', '-t', '1', '--cache-disk', path.join(folder, file), '--api-key-file', keys];
+    const flags = [...text, '--mmproj', path.join(path.dirname(model), 'projectors', `${file}.gguf`)];
     const as = (key) => ({ headers: { authorization: `Bearer ${key}` } });
-    const open = async (context) => Object.assign(await start(context, flags), { key: 'root' });
+    const open = async (context, how = flags) => Object.assign(await start(context, how), { key: 'root' });
     const picture = png(300, 120, 1);
     const messages = user(about(picture, 'What is it?'));
     const brief = { max_tokens: 4, ignore_eos: true };
@@ -78,6 +78,13 @@ for (const [name, file, positions, parts] of projectors) {
       const anew = await answer(second, otherwise(), brief, as('a'));
       assert.equal(await encodings(second), parts);
       assert.equal(anew.text, before.text, 'from a file as from the projector');
+      second.signal('SIGTERM');
+      await second.ended;
+
+      const blind = await open(t, [...text, '--no-mmproj']);
+      assert.equal(files(), 2 * parts);
+      await ask(blind, '/slots/0?action=erase', {}, as('b'));
+      assert.equal(files(), parts, 'also by a server that reads text alone');
     });
   });
 }
