@@ -82,6 +82,8 @@ for (const [size, viewport] of Object.entries({ wide, small })) {
     for (let i = 0; i < 3; ++i) streams.push(await streamChat(server, `Stream ${i}`, { max_tokens: 4000, ignore_eos: true }));
     await streams[0].nextText();
     await tab.until(() => document.querySelectorAll('.who tbody tr').length === 3);
+    // Requests and steps come by themselves; a picture without steps has none to hold.
+    await tab.until(() => / [1-9]\d* steps,/.test(document.querySelector('.charts canvas').ariaLabel));
     await tab.page.focus('.charts');
     await tab.page.keyboard.press('Home');
     await tab.page.waitForSelector('#pause[aria-pressed="true"]');
