@@ -1,6 +1,7 @@
 // The same request, the same bytes: on an idle server where nothing is found in the cache, whatever else the machine
 // does; and with `deterministic` in any company, whatever the cache has. Likelihoods are compared to their last digit,
-// which shows what texts hide. CHASQUI_REPEATS says how often (40), CHASQUI_REPEAT_MODELS with which models.
+// which shows what texts hide. CHASQUI_REPEATS says how often (40), CHASQUI_REPEAT_MODELS with which models, and
+// CHASQUI_REPEAT_LENGTHS how many tokens the prompts have, by turns, CHASQUI_REPEAT_TOKENS how many the answers.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import * as test from 'node:test';
@@ -13,10 +14,10 @@ const { describe, it } = test;
 const repeats = Number(process.env.CHASQUI_REPEATS ?? 40);
 const models = (process.env.CHASQUI_REPEAT_MODELS ?? '24m-f16,swa,hybrid,qwen35').split(',');
 // Shorter than a chunk, longer than one, with a single row left over, and so deep that attention is split.
-const lengths = [40, 200, 513, 1100];
+const lengths = (process.env.CHASQUI_REPEAT_LENGTHS ?? '40,200,513,1100').split(',').map(Number);
 const times = 4; // on different servers
 const prompt = (length, story = 0) => Array.from({ length }, (_, i) => 300 + ((i * (37 + story) + story * 101) % 600));
-const greedy = { temperature: 0, max_tokens: 20, ignore_eos: true, logprobs: 4 };
+const greedy = { temperature: 0, max_tokens: Number(process.env.CHASQUI_REPEAT_TOKENS ?? 20), ignore_eos: true, logprobs: 4 };
 
 const said = ({ choices }) => JSON.stringify(choices.map(({ text, logprobs }) => ({ text, logprobs })));
 // How an answer differs from the first one: what is written in a failure, since the next run may not show it again.
