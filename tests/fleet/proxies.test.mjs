@@ -13,7 +13,8 @@ async function startHaproxy(context, nodes, factor = 300) {
   const text = rewritten(deploy('haproxy/haproxy.cfg'), [
     ['/run/haproxy/admin.sock', 'FOLDER/admin.sock'],
     ['bind :8080', `bind 127.0.0.1:${port}`],
-    ['inter 1s', 'inter 100ms'],
+    ['check inter 500ms', 'check inter 100ms'],
+    ['agent-inter 1s', 'agent-inter 100ms'],
     ['hash-balance-factor 300', `hash-balance-factor ${factor}`],
     ...nodes.map((node, i) => [`server ${names[i]} 10.0.0.${i + 1}:8080`,
       `server ${names[i]} 127.0.0.1:${node.port} agent-port ${node.agentPort}`]),
