@@ -1,4 +1,5 @@
-// What a node tells routers of its prefix cache is what a request then finds there.
+// What a node tells routers of its prefix cache is what a request then finds there. CHASQUI_KV_CHANGES says after how
+// many changes of blocks a router that loses messages is compared with the node (2000).
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -34,6 +35,15 @@ async function told(server) {
 async function readAll(router, server) {
   const end = await told(server);
   while (router.next < end) await router.read();
+}
+
+// Whole numbers below a limit, the same ones for the same seed.
+function randomNumbers(seed) {
+  let state = seed;
+  return (limit) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
+    return Math.floor((state / 0x80000000) * limit);
+  };
 }
 
 const tokensOf = (first, length) => Array.from({ length }, (_, i) => 10 + (first * 31 + i * 7) % 200);
@@ -213,6 +223,45 @@ describe('a router that reads KV events', { skip: noZmq }, () => {
     assert.deepEqual(fresh.state(), router.state());
     const prompt = [...tokensOf(5, 450), 9];
     assert.equal(Math.floor(cachedOf(await complete(server, prompt)) / 64), fresh.blocksOf(prompt));
+  });
+
+  it('has the same index after many changes, whatever it has missed', async (t) => {
+    const wanted = Number(process.env.CHASQUI_KV_CHANGES ?? 2000);
+    const { server, events, replay } = await startNode(t, ['--cache-ram', '6']);
+    const router = new Router(t);
+    await router.subscribe(events);
+    const dice = randomNumbers(1);
+    let lost = 0;
+    let asked = 0;
+    for (let i = 0, done = false; !done; i++) {
+      const lengths = [200, 300, 450, 900];
+      await Promise.all([0, 1, 2].map(() => complete(server, tokensOf(dice(400), lengths[dice(4)]), { max_tokens: 1 })));
+      const end = await told(server);
+      // It misses some, sees the gap by the next number, and asks for them.
+      const away = dice(3) === 0;
+      if (away) lost += end - router.next;
+      while (router.arrived < end) await (away ? router.lose() : router.read());
+      if (away && router.next < end) {
+        await router.replay(replay);
+        asked += 1;
+        while (router.arrived < router.next) await router.lose(); // that it has by now
+      }
+      const metrics = await server.metrics();
+      done = metrics.sum('chasqui_kv_event_blocks_total') >= wanted;
+    }
+    const metrics = await server.until(async (now) => {
+      while (router.next < now.value('chasqui_kv_event_batches_total')) await router.read();
+      return now.value('chasqui_kv_event_blocks_held') === router.count();
+    });
+    assert.ok(asked > 3 && lost > 20, `${lost} batches were lost, and asked for ${asked} times`);
+    assert.ok(metrics.value('chasqui_kv_event_blocks_total', { event: 'removed' }) > wanted / 4, 'few had to leave');
+    const fresh = new Router(t); // is told all that the node holds
+    await fresh.subscribe(events);
+    while (router.cleared < fresh.cleared + 1) await router.read();
+    await readAll(router, server);
+    await readAll(fresh, server);
+    assert.deepEqual(router.state(), fresh.state());
+    assert.equal(fresh.count(), (await server.metrics()).value('chasqui_kv_event_blocks_held'));
   });
 
   it('hears when a tenant has its cache erased, and when the node ends', async (t) => {

@@ -127,7 +127,8 @@ export class Router {
     context?.after(() => this.leave());
     this.blocks = new Map(); // hash → the adapter and all tokens up to its end, as a text
     this.held = new Map(); // medium → hashes
-    this.next = 0;
+    this.next = 0; // the batch that it needs
+    this.arrived = 0; // behind the last that has come, taken or not
     this.cleared = 0;
     this.removed = 0;
   }
@@ -151,7 +152,14 @@ export class Router {
     this.topic = topic.toString();
     const at = Number(number.readBigUInt64BE());
     if (this.cleared > 0) assert.equal(at, this.next, 'a batch is missing');
+    this.arrived = at + 1;
     this.take(at, payload);
+  }
+
+  // One batch that does not come to its knowledge.
+  async lose() {
+    const [, number] = await this.peer.next();
+    this.arrived = Number(number.readBigUInt64BE()) + 1;
   }
 
   // What the node repeats from a batch on: how many batches those were.
