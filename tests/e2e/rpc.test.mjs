@@ -1,5 +1,6 @@
 // --rpc: a model whose layers lie on two other processes says what it says on this machine alone, however its KV is
-// copied; and the loss of one of them ends what it computed, and nothing else.
+// copied; and the loss of one of them ends what it computed, and nothing else. CHASQUI_RPC_KILLS says how often one is
+// lost under a supervisor (3), CHASQUI_RPC_MODEL which test model is served (24m-f16).
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,7 +15,8 @@ import { answer, ask, endless, post, stream, streamChat, user } from './client.m
 import { binary, run, start, testModel } from './server.mjs';
 
 const { describe, it } = test;
-const model = ['-m', testModel('24m-f16'), '-t', '1', '-np', '2', '-c', '8192'];
+const model = ['-m', testModel(process.env.CHASQUI_RPC_MODEL ?? '24m-f16'), '-t', '1', '-np', '2', '-c', '8192'];
+const kills = Number(process.env.CHASQUI_RPC_KILLS ?? 3);
 
 // One that lends its CPU.
 class Peer {
@@ -232,7 +234,7 @@ describe('a peer that is lost', async () => {
     const wanted = (await answer(alone, 'Who runs?', { max_tokens: 16 })).text;
     const server = await start(t, [...model, '--rpc', `${a.endpoint},${b.endpoint}`, '--supervise']);
     let last = b;
-    for (let round = 0; round < 3; ++round) {
+    for (let round = 0; round < kills; ++round) {
       assert.equal((await answer(server, 'Who runs?', { max_tokens: 16 })).text, wanted);
       const seen = server.stderr.length;
       await lost(server, last);
