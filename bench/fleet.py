@@ -4,7 +4,7 @@ they meet at a switch.
 
     bench/fleet.py [partition|throughput|gauges] …     all by default; Chasqui alone
 
-partition   the cable of a node is cut: how long HAProxy takes to see it, and how long a request takes meanwhile
+partition   the cable of a node is cut: how long HAProxy takes to see it, a request meanwhile, and a stream to end
 throughput  tokens a second through HAProxy over those of a node that is asked directly; of three nodes over one
 gauges      a client that starts and leaves streams: how long /metrics takes to say how many run and wait
 
@@ -170,6 +170,11 @@ def post(address, body, headers=(), timeout=60):
     return connection, connection.getresponse()
 
 
+def stream(address, text, headers=()):
+    return post(address, {"messages": [{"role": "user", "content": text}], "stream": True, "max_tokens": 60000,
+                          "ignore_eos": True}, headers)
+
+
 def node_of(session):
     """Which node answers, and after how many seconds."""
     begun = time.monotonic()
@@ -187,12 +192,24 @@ def told(what, value, promise):
     print(f"  {what:<62}{paired.shown(value):>10}   {promise}", flush=True)
 
 
+def end_of(answer):
+    """When the client of a stream sees that it has ended."""
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        while answer.read1():
+            pass
+    return time.monotonic()
+
+
 def partition():
-    noticed, longest = [], 0
-    with fleet() as (machines, proxy), concurrent.futures.ThreadPoolExecutor(1) as client:
+    noticed, longest, ended = [], 0, 0
+    with fleet() as (machines, proxy), concurrent.futures.ThreadPoolExecutor(2) as client:
         for turn in range(paired.sized(10, 2)):
             home, _ = node_of(f"session-{turn}")
             machine = machines[NAMES.index(home)]
+            if turn == 0:
+                connection, answer = stream(FRONT, "go on", {"x-session-id": f"session-{turn}"})
+                answer.read1()
+                end = client.submit(end_of, answer)
             time.sleep(random.random())  # checks come at any time of their interval
             cut = time.monotonic()
             machine.cut()
@@ -202,12 +219,16 @@ def partition():
             longest = max(longest, meanwhile.result()[1])
             if node_of(f"session-{turn}")[0] == home:
                 sys.exit(f"{home} has answered through a cable that is cut")
+            if turn == 0:
+                ended = end.result() - cut
+                connection.close()
             machine.mend()
             proxy.wait_for(home, "UP")
     print(f"\na cable is cut, {len(noticed)} times: seconds")
     told("until HAProxy sees it, median", statistics.median(noticed), "")
     told("… at most", max(noticed), "≤ 2")
     told("of the first request that was sent there, at most", longest, "")
+    told("until the client of a stream sees that it has ended", ended, "")
 
 
 def tokens_per_second(url, clients):
@@ -255,8 +276,7 @@ def gauges():
         streams = []
         for _ in range(paired.sized(300, 20)):
             if len(streams) < 2 or (len(streams) < 3 * SLOTS and dice.random() < 0.5):
-                streams.append(post(machine.address, {"messages": [{"role": "user", "content": f"go on {dice.random()}"}],
-                                                      "stream": True, "max_tokens": 60000, "ignore_eos": True}))
+                streams.append(stream(machine.address, f"go on {dice.random()}"))
             else:
                 connection, answer = streams.pop(dice.randrange(len(streams)))
                 answer.close()
