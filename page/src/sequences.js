@@ -54,8 +54,9 @@ export class Sequences {
 
   async ask() {
     clearTimeout(this.timer);
-    if (!this.live || document.hidden || this.controller) return;
+    if (!this.live || document.hidden) return;
     this.timer = setTimeout(() => this.ask(), askEvery);
+    if (this.controller) return; // the answer takes longer than that
     const { key } = this.settings;
     if (this.refused === key) return; // it would be again
     const controller = new AbortController();

@@ -226,6 +226,43 @@ test('who runs is asked for while the view is open and the page visible', async 
   assert.equal(asked, 0, 'not when the view is closed');
 });
 
+test('who runs is asked for again after an answer that took longer than a second', async (t) => {
+  const server = await start(t, sim);
+  const tab = await Tab.open(t, browser, server);
+  // The page's second is over when the test says so.
+  await tab.page.evaluate(() => {
+    const real = window.setTimeout;
+    window.setTimeout = (run, ms, ...values) => (ms === 1000 ? void (window.turn = run) : real(run, ms, ...values));
+  });
+  const turn = () => tab.page.evaluate(() => {
+    const { turn: run } = window;
+    window.turn = null;
+    run?.();
+    return Boolean(run);
+  });
+  const held = [];
+  const ours = (request) => request.url().endsWith('/debug/sequences');
+  await tab.page.setRequestInterception(true);
+  tab.page.on('request', (request) => (ours(request) ? held.push(request) : request.continue()));
+  const next = () => tab.page.waitForRequest(ours);
+  let asked = next();
+  await tab.page.click('#watch');
+  await asked;
+  const meanwhile = [turn, () => tab.page.evaluate(() => { document.dispatchEvent(new Event('visibilitychange')); })];
+  for (const happen of meanwhile) {
+    await happen();
+    assert.equal(held.length, 1, 'not twice at once');
+    await tab.page.$eval('.who .hint', (hint) => { hint.textContent = ''; });
+    await held.pop().continue();
+    await tab.until(() => document.querySelector('.who .hint').textContent === 'No request runs or waits.');
+    asked = next();
+    asked.catch(() => {}); // where there is no turn, nothing is asked for until the test ends
+    assert.ok(await turn(), 'there is a next turn');
+    await asked;
+  }
+  await held.pop().continue();
+});
+
 test('the feed stops while the page is hidden and comes back', async (t) => {
   const server = await start(t, sim);
   const tab = await Tab.open(t, browser, server);
