@@ -22,7 +22,9 @@ const flags = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--fo
 
 export async function openBrowser(context, more = []) {
   assert.ok(chromium, 'no Chromium: apt-get install chromium, or set CHROMIUM to one');
-  const browser = await puppeteer.launch({ executablePath: chromium, args: [...flags, ...more], protocolTimeout: hangAfter });
+  // Waits have an end of their own, which says what they waited for: this one is for a browser that hangs.
+  const protocolTimeout = 5 * hangAfter;
+  const browser = await puppeteer.launch({ executablePath: chromium, args: [...flags, ...more], protocolTimeout });
   context.after(() => browser.close());
   return browser;
 }
@@ -41,6 +43,12 @@ export class Tab {
       assert.deepEqual(tab.faults, [], 'the page had faults');
     });
     await page.setViewport(viewport);
+    // Toasts stay, see dom.js: on a busy machine a test may need longer than 8 s to come to the button in one.
+    await page.evaluateOnNewDocument(() => {
+      const real = window.setTimeout;
+      window.setTimeout = (run, ms, ...values) =>
+        (ms === 8000 && /replaceChildren/.test(run) ? undefined : real(run, ms, ...values));
+    });
     await page.goto(server.url + address);
     await page.waitForSelector('body.ready');
     return tab;
@@ -51,7 +59,7 @@ export class Tab {
     this.faults = [];
     const note = (fault) => {
       // The page asks on until its tab is closed, which may be later than its server.
-      if (server.stopping && fault.includes('net::ERR_CONNECTION_')) return;
+      if (server.stopping && fault.includes('net::ERR_')) return;
       if (!expectedFaults.some((pattern) => pattern.test(fault))) this.faults.push(fault);
     };
     page.setDefaultTimeout(hangAfter);
@@ -68,6 +76,16 @@ export class Tab {
   async reload() {
     await this.page.reload();
     await this.page.waitForSelector('body.ready');
+  }
+
+  // What the page has begun to write is on the disk: a transaction waits for those before it.
+  async written() {
+    await this.page.evaluate(() => new Promise((done) => {
+      indexedDB.open('chasqui').onsuccess = ({ target: { result } }) => {
+        const store = result.transaction('conversations', 'readwrite').objectStore('conversations');
+        store.count().onsuccess = () => done();
+      };
+    }));
   }
 
   async send(text) {

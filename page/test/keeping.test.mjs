@@ -9,8 +9,9 @@ import { Tab, endless, eventsOf, openBrowser } from './browser.mjs';
 const browser = await openBrowser(test);
 const names = '#side .open';
 
+// Slowly, so that the server still has all of it that a second tab resumes.
 async function streaming(t, options) {
-  const server = await start(t, [...sim, '-np', '2', '-c', '400000']);
+  const server = await start(t, [...sim, '-np', '2', '-c', '400000', '--sim-step', '5']);
   const tab = await Tab.open(t, browser, server, options);
   await tab.settle({ more: endless });
   await tab.send('Never end.');
@@ -25,17 +26,11 @@ const shows = (tab, text) => tab.until((wanted) => document.querySelector('#log'
 // A click that needs no place on the screen, which a tab behind another has not.
 const press = (tab, selector) => tab.page.$eval(selector, (button) => button.click());
 
-// What the page has begun to write is on the disk: a transaction waits for those before it.
-const written = (tab) => tab.page.evaluate(() => new Promise((done) => {
-  indexedDB.open('chasqui').onsuccess = ({ target: { result } }) => {
-    result.transaction('conversations', 'readwrite').objectStore('conversations').count().onsuccess = done;
-  };
-}).then(() => {}));
-
 test('a conversation that is deleted while its answer comes stays deleted', async (t) => {
   const { server, tab } = await streaming(t);
   await press(tab, '[aria-label^="Delete “Never end"]');
   await server.idle();
+  await tab.written();
   await tab.reload();
   assert.deepEqual(await tab.texts(names), ['New conversation']);
 });
@@ -45,7 +40,7 @@ test('… and comes back with what there was of its answer when that is undone',
   await press(tab, '[aria-label^="Delete “Never end"]');
   await server.idle();
   await press(tab, '#toast button');
-  await written(tab);
+  await tab.written();
   await tab.reload();
   await tab.ended();
   assert.ok((await tab.messages())[1].length > 100);
