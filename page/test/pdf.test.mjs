@@ -155,7 +155,7 @@ test('a PDF that takes for ever can be taken away, ends by itself, and leaves th
     };
   });
   await choose(tab, file('slow.pdf'), file('notes.txt'));
-  await isRead(tab, '.');
+  await isRead(tab, '^page'); // the limit runs
   await tab.page.focus('#search');
   await tab.page.evaluate(() => window.timeIsOver());
   await toastIs(tab, 'slow.pdf takes too long to read: a PDF may take 120 s.');

@@ -333,6 +333,7 @@ describe('the view of the batch', () => {
       await tab.page.focus('.charts');
       await tab.page.keyboard.press('End');
       assert.match(await tab.text('#step'), new RegExp(`^Step ${steps.length} `));
+      await tab.frames(2); // figures are drawn with the picture
       const { running, cells } = steps.at(-1);
       assert.ok((await tab.text('.tile:nth-child(2) .value')).startsWith(`${running} of 2`));
       assert.ok((await tab.text('.tile:nth-child(4) .note')).startsWith(cells.toLocaleString('en')));
