@@ -16,12 +16,13 @@ async function frames(response) {
   return out;
 }
 
+// Drawn answers that are compared are deterministic ones: else which rows share a batch may change a draw.
 describe('several answers', async () => {
   const server = await start(test, demo);
   const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
 
   it('come as choices in their order, each of its own seed', async () => {
-    const wild = { temperature: 5, top_k: 0, top_p: 1, min_p: 0 };
+    const wild = { temperature: 5, top_k: 0, top_p: 1, min_p: 0, deterministic: true };
     const fields = { messages: user('Hello'), max_tokens: 8, seed: 5, ...wild };
     const three = await client.chat.completions.create({ ...fields, n: 3 });
     assert.deepEqual(three.choices.map((choice) => choice.index), [0, 1, 2]);
@@ -56,7 +57,7 @@ describe('several answers', async () => {
   });
   it('stream beside each other, and end with one usage and one [DONE]', async () => {
     const body = {
-      messages: user('Hello'), max_tokens: 5, ignore_eos: true, n: 2, stream: true, seed: 1,
+      messages: user('Hello'), max_tokens: 5, ignore_eos: true, n: 2, stream: true, seed: 1, deterministic: true,
       stream_options: { include_usage: true },
     };
     const got = await frames(await post(server, '/v1/chat/completions', body));
@@ -74,7 +75,7 @@ describe('several answers', async () => {
     }
   });
   it('are the most likely ones of best_of', async () => {
-    const wild = { temperature: 5, top_k: 0, top_p: 1, min_p: 0 };
+    const wild = { temperature: 5, top_k: 0, top_p: 1, min_p: 0, deterministic: true };
     const body = { prompt: 'Once', max_tokens: 6, ignore_eos: true, seed: 3, logprobs: 0, ...wild };
     const all = await ask(server, '/v1/completions', { ...body, n: 5 });
     const mean = (choice) => choice.logprobs.token_logprobs.reduce((a, b) => a + b, 0) / 6;
