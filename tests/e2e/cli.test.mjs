@@ -206,7 +206,8 @@ describe('chasqui chat in a terminal', inTerminal, async () => {
 
   it('interrupts an answer that comes in frames, and asks again on the same connection', async (t) => {
     const socket = path.join(folder, 'interrupted.sock');
-    const server = await start(t, [...sim, '--ignore-eos', '--socket', socket]);  // else it may have ended by then
+    // A long answer of slow steps: else it may have ended by then.
+    const server = await start(t, [...sim, '--sim-step', '20', '--ignore-eos', '--socket', socket]);
     const terminal = new Terminal(t, ['chat', '--no-history', '--socket', socket]);
     await terminal.shows(/^>$/m);
     terminal.enter('Tell me a very long story');
@@ -508,18 +509,20 @@ describe('chasqui top', async () => {
   });
 
   it('lives in a terminal, fits into it, and leaves it as it was', inTerminal, async (t) => {
-    const server = await start(t, sim);
+    const server = await start(t, [...sim, ...slow]);
     const terminal = new Terminal(t, ['top', '-i', '0.2', '--url', server.url]);
     await terminal.shows(/running 0/);
-    const request = fetch(`${server.url}/v1/chat/completions`, {
-      method: 'POST',
-      body: JSON.stringify({ messages: [{ role: 'user', content: 'Tell me a long story' }], max_tokens: 1500, ignore_eos: true }),
-    });
+    const leaves = new AbortController();
+    const request = fetch(`${server.url}/v1/completions`, {
+      method: 'POST', signal: leaves.signal,
+      body: JSON.stringify({ prompt: 'Tell me a long story', max_tokens: 3000, ignore_eos: true }),
+    }).catch(() => {});
     await terminal.shows(/running 1/);
     await terminal.shows(/tokens\/s +[1-9][\d.]* +.*[▁▂▃▄▅▆▇█]/);
     terminal.resize(60, 8);
     await terminal.shows(/^chasqui top[^]*running/);
-    await (await request).json();
+    leaves.abort();
+    await request;
     await terminal.shows(/running 0/);
     terminal.press('q');
     const screen = await terminal.shows(/ended 0/);

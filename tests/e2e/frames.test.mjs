@@ -407,7 +407,8 @@ with Client(sys.argv[2], timeout=0.01) as client:
 
 describe('many requests on one connection', () => {
   it('interleaves 50 streams', async (t) => {
-    const server = await startWithSocket(t, [...sim, '-np', '64', '-c', '65536']);
+    // Slow steps: all are there long before one is half through.
+    const server = await startWithSocket(t, [...sim, '--sim-step', '5', '-np', '64', '-c', '65536']);
     const client = await server.client(t);
     const tokens = 300;
     const order = [];
@@ -575,7 +576,7 @@ describe('the socket file', () => {
     await idle.write(frame({ id: 1, event: 'health' }));
     await idle.next();
     const client = await server.client(t);
-    const answer = client.generate({ prompt: 'Chasqui', ignore_eos: true, max_tokens: 400 });
+    const answer = client.generate({ prompt: 'Chasqui', ignore_eos: true, max_tokens: 1500 });
     const stream = answer[Symbol.asyncIterator]();
     await stream.next();
     server.signal('SIGTERM');
@@ -584,7 +585,7 @@ describe('the socket file', () => {
     await assert.rejects(client.text({ prompt: 'too late' }), (error) => error.code === 'unavailable');
     let last;
     for (let next = await stream.next(); !next.done; next = await stream.next()) last = next.value;
-    assert.deepEqual([last.event, last.reason, last.usage.completion_tokens], ['eos', 'length', 400]);
+    assert.deepEqual([last.event, last.reason, last.usage.completion_tokens], ['eos', 'length', 1500]);
     assert.deepEqual(await server.ended, { code: 0, signal: null });
   });
 
