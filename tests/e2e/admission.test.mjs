@@ -35,11 +35,6 @@ async function reload(server, pattern) {
   await logged(server, pattern, from);
 }
 
-// Reads a stream until it is left: a client that does not read is cut after a while.
-function readOn(running) {
-  running.collect().catch(() => {});
-}
-
 // One slot and one place to wait, both taken.
 async function full(t, flags = []) {
   const server = await start(t, [...sim, '-np', '1', '-c', '500000', '--queue-requests', '1', ...flags]);
@@ -47,7 +42,7 @@ async function full(t, flags = []) {
   await running.nextText();
   const waiting = await streamChat(server, 'go on, too', endless);
   await server.until((metrics) => metrics.sum('chasqui_requests_waiting') === 1);
-  readOn(running);
+  running.readOn();
   return { server, running, waiting };
 }
 
@@ -120,6 +115,7 @@ describe('a request that is refused', async () => {
     const server = await start(t, [...sim, '-np', '1', '-c', '500000', '--queue-tokens', '2000']);
     const running = await streamChat(server, 'go on', endless);
     await running.nextText();
+    running.readOn();
     const waiting = await streamChat(server, 'x '.repeat(1500), endless);
     await server.until((metrics) => metrics.sum('chasqui_requests_waiting') === 1);
     const response = await post(server, '/v1/chat/completions', { messages: user('y '.repeat(1500)) });
@@ -136,7 +132,7 @@ describe('a stream that waits for a slot', async () => {
     const server = await start(t, [...sim, '-np', '1', '-c', '500000']);
     const running = await streamChat(server, 'go on', endless);
     await running.nextText();
-    readOn(running);
+    running.readOn();
     const routes = { '/v1/chat/completions': { messages: user('x') }, '/v1/completions': { prompt: 'x' },
       '/generate': { prompt: 'x' } };
     for (const [route, body] of Object.entries(routes)) {
@@ -163,6 +159,7 @@ describe('a tenant', async () => {
   it('has a quota of its own, with all its keys together', async () => {
     const running = await streamChat(server, 'go on', endless, bearer('abc'));
     await running.nextText();
+    running.readOn();
     for (const key of ['abc', 'alice-too']) {
       const response = await post(server, '/generate', { prompt: 'x' }, bearer(key));
       const ms = retryAfter(response);
@@ -201,6 +198,7 @@ describe('a tenant', async () => {
     small.key = 'bob';
     const running = await streamChat(small, 'go on', endless, bearer('bob'));
     await running.nextText();
+    running.readOn();
     const fields = { messages: user('say: x'), service_tier: 'priority' };
     const job = ask(small, '/v1/chat/completions', fields, bearer('bob'));
     const metrics = await small.until((m) => m.sum('chasqui_requests_waiting') === 1);
@@ -215,6 +213,7 @@ describe('the flag --tenant-requests', async () => {
     const server = await start(t, [...sim, '-np', '4', '-c', '2000000', '--tenant-requests', '1']);
     const running = await streamChat(server, 'go on', endless);
     await running.nextText();
+    running.readOn();
     const response = await post(server, '/generate', { prompt: 'x' });
     assert.ok(retryAfter(response) > 0);
     await refused(response, 429);
@@ -254,12 +253,15 @@ describe('the key file', async () => {
     server.key = 'stays';
     const running = await stream(server, '/generate', { prompt: 'go on', ...endless }, bearer('old'));
     await running.nextText();
+    let heard = 0;
+    running.readOn(() => ++heard);
     await refused(await post(server, '/tokenize', { content: 'x' }, bearer('new')), 401);
     file.write('new name=alice\nstays\n');
     await reload(server, /keys reloaded/);
     await ask(server, '/tokenize', { content: 'x' }, bearer('new'));
     await refused(await post(server, '/generate', { prompt: 'x' }, bearer('old')), 401);
-    await running.nextText();
+    const then = heard;
+    await server.until(() => heard > then, 'the stream goes on');
     running.leave();
   });
 

@@ -109,6 +109,11 @@ export class Stream {
     return this;
   }
 
+  // Reads what comes until the stream is left: a client that does not read is cut after a while.
+  readOn(onChunk) {
+    this.collect(onChunk).catch(() => {});
+  }
+
   // The next piece of text; the rest of the stream stays in the socket.
   async nextText() {
     for (;;) {

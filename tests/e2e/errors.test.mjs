@@ -18,7 +18,9 @@ function documentedRows() {
 }
 
 describe('the error table', async () => {
-  const server = await start(test, [...sim, '-np', '1', '-c', '2000', '--api-key', 'secret', '--tenant-requests', '1']);
+  // Slow steps: the one slot is not full before what comes second is refused.
+  const server = await start(test, [...sim, '--sim-step', '10', '-np', '1', '-c', '2000', '--api-key', 'secret',
+    '--tenant-requests', '1']);
   server.key = 'secret';
   const headers = { authorization: 'Bearer secret' };
   const send = (path, body, more = headers) => post(server, path, body, { headers: more });
@@ -112,6 +114,7 @@ describe('the error table', async () => {
     const full = await start(t, [...sim, '-np', '1', '-c', '500000', '--queue-requests', '0']);
     const running = await streamChat(full, 'go on', endless);
     await running.nextText();
+    running.readOn();
     const response = await post(full, '/v1/chat/completions', { messages: user('x') });
     assert.equal((await refused(response, 503)).type, 'unavailable_error');
     retryAfter(response);

@@ -83,7 +83,7 @@ describe('the admin listener', async () => {
 });
 
 describe('drain control', async () => {
-  const flags = [...sim, '-np', '2', '-c', '2000000', '--admin-listen', '127.0.0.1:0'];
+  const flags = [...sim, '--sim-step', '2', '-np', '2', '-c', '2000000', '--admin-listen', '127.0.0.1:0'];
 
   it('takes the node out of service and back, and cuts nothing', async (t) => {
     const server = await start(t, flags);
@@ -92,6 +92,7 @@ describe('drain control', async () => {
     assert.deepEqual(await drain('GET'), { state: 'open', requests: 0 });
     const stream = await streamChat(server, 'go on', { ignore_eos: true, max_tokens: 3000 });
     await stream.nextText();
+    const whole = stream.collect();
     assert.deepEqual(await drain('POST'), { state: 'drained', requests: 1 });
     assert.deepEqual(await drain('POST'), { state: 'drained', requests: 1 }, 'again');
     for (const ready of [await server.fetch('/ready'), new Response((await askAdmin(admin, 'GET', '/ready')).text, { status: 503, headers: { 'content-type': 'application/json' } })]) {
@@ -102,7 +103,7 @@ describe('drain control', async () => {
     retryAfter(late);
     assert.equal(late.headers.get('connection'), 'close');
     assert.equal((await refused(late, 503)).type, 'unavailable_error');
-    await stream.collect();
+    await whole;
     assert.equal(stream.finish, 'length');
     assert.deepEqual(await drain('GET'), { state: 'drained', requests: 0 });
     assert.deepEqual(await drain('DELETE'), { state: 'open', requests: 0 });
@@ -116,6 +117,7 @@ describe('drain control', async () => {
     const admin = printed(server, 'operators');
     const stream = await streamChat(server, 'go on', endless);
     await stream.nextText();
+    stream.readOn();
     await askAdmin(admin, 'POST', '/drain');
     server.signal('SIGTERM');
     for (;;) {
@@ -297,6 +299,7 @@ describe('headers of gateways', async () => {
   async function order(requests) {
     const running = await streamChat(server, 'go on', { ...endless, priority: 'interactive' });
     await running.nextText();
+    running.readOn();
     const ended = [];
     const jobs = [];
     for (const [i, [name, headers]] of requests.entries()) {
@@ -333,6 +336,7 @@ describe('headers of gateways', async () => {
   it('a target that is missed fails nothing', async () => {
     const running = await streamChat(server, 'go on', { ...endless, priority: 'interactive' });
     await running.nextText();
+    running.readOn();
     const late = say({ 'x-llm-d-slo-ttft-ms': '1', 'x-llm-d-slo-tpot-ms': '1' });
     const waiting = await server.until((metrics) => metrics.sum('chasqui_requests_waiting') === 1);
     assert.ok(waiting);
@@ -362,6 +366,7 @@ describe('the load report of ORCA', async () => {
     for (let i = 0; i < 2; ++i) {
       streams.push(await streamChat(server, 'go on', endless));
       await streams[i].nextText();
+      streams[i].readOn();
     }
     const waiting = post(server, '/v1/chat/completions', { messages: user('say: done') }, { headers: { 'endpoint-load-metrics-format': 'JSON' } });
     await server.until((metrics) => metrics.sum('vllm:num_requests_waiting') === 1);
@@ -376,7 +381,7 @@ describe('the load report of ORCA', async () => {
 });
 
 describe('the gauges that endpoint pickers read', async () => {
-  const server = await start(test, [...sim, '-np', '2', '-c', '6400', '--workers', '2']);
+  const server = await start(test, [...sim, '--sim-step', '2', '-np', '2', '-c', '6400', '--workers', '2']);
 
   it('count cells in blocks of 64', async () => {
     const metrics = await server.metrics();
@@ -387,7 +392,10 @@ describe('the gauges that endpoint pickers read', async () => {
 
   it('rise with requests and fall to zero', async () => {
     const streams = await Promise.all(['a', 'b'].map((name) => streamChat(server, `${name} ${'word '.repeat(50)}`, { ...endless, max_tokens: 3000 })));
-    for (const stream of streams) await stream.nextText();
+    for (const stream of streams) {
+      await stream.nextText();
+      stream.readOn();
+    }
     const extra = post(server, '/v1/chat/completions', { messages: user('say: x') });
     const busy = await server.until((metrics) => metrics.sum('vllm:num_requests_waiting') === 1);
     assert.equal(busy.sum('vllm:num_requests_running'), 2);

@@ -11,7 +11,7 @@ const long = ['-np', '2', '-c', '500000'];
 const cancelled = (metrics) => metrics.value('chasqui_requests_finished_total', { reason: 'cancelled' });
 
 for (const [name, flags, question] of [
-  ['demo', [...demo, '-np', '2'], 'What is Chasqui?'],
+  ['demo', [...demo, '-np', '2', '-c', '40000'], 'What is Chasqui?'],
   ['simulated', [...sim, ...long], 'say: intact'],
 ]) {
   describe(`a client of the ${name} model that leaves`, async () => {
@@ -44,7 +44,10 @@ for (const [name, flags, question] of [
 
     it('while it waits in the queue', async () => {
       const running = [await streamChat(server, 'go on', endless), await streamChat(server, 'and on', endless)];
-      for (const stream of running) await stream.nextText();
+      for (const stream of running) {
+        await stream.nextText();
+        stream.readOn();
+      }
       const waiting = await streamChat(server, 'me too', endless);
       await server.until((metrics) => metrics.sum('chasqui_requests_waiting') === 1);
       waiting.leave();
