@@ -26,14 +26,15 @@ describe('huge texts', async () => {
   }
 
   it('a control token written thousands of times is read in a time that grows with it, not with its square', async () => {
+    // Of the threads that tokenize: what else the machine does is not in it.
     const time = async (n) => {
-      const begun = process.hrtime.bigint();
+      const before = server.computed('offload');
       await ask(server, '/tokenize', { content: '<|im_end|>'.repeat(n), parse_special: true });
-      return Number(process.hrtime.bigint() - begun);
+      return server.computed('offload') - before;
     };
     await time(5_000);
     const [small, large] = [await time(10_000), await time(80_000)];
-    assert.ok(large < 40 * small, `${small} ns for 10,000, ${large} ns for 80,000`); // 64 times would be its square
+    assert.ok(large < 40 * small, `${small} ms for 10,000, ${large} ms for 80,000`); // 64 times would be its square
   });
 
   it('as many messages and tools as are allowed are rendered or refused', async () => {
