@@ -11,7 +11,7 @@ import Ajv from 'ajv';
 import { parseAllDocuments } from 'yaml';
 
 import { ask, user } from './client.mjs';
-import { demo, Server } from './server.mjs';
+import { demo, hangAfter, Server } from './server.mjs';
 
 const { describe, it } = test;
 const folder = new URL('../../deploy/kubernetes/', import.meta.url);
@@ -100,8 +100,10 @@ describe('a server with the flags of the manifest', async () => {
   const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
   test.after(() => fs.rm(dir, { recursive: true, force: true, maxRetries: 20 }));
   await fs.writeFile(path.join(dir, 'keys'), 'secret name=apps\n');
-  // What the cluster gives: addresses, the model, the key, a folder. The delay is shorter than there.
-  const given = { '--drain-delay': 1, '--port': 0, '--model': new URL('../../models/demo/chasqui-demo.gguf', import.meta.url).pathname, '--api-key-file': path.join(dir, 'keys'), '--admin-listen': '0.0.0.0:0', '--tuning-cache': dir };
+  // What the cluster gives: addresses, the model, the key, a folder. A second SIGTERM ends the delay.
+  const model = new URL('../../models/demo/chasqui-demo.gguf', import.meta.url).pathname;
+  const given = { '--drain-delay': hangAfter / 1000, '--port': 0, '--model': model,
+    '--api-key-file': path.join(dir, 'keys'), '--admin-listen': '0.0.0.0:0', '--tuning-cache': dir };
   const flags = container.args.flatMap((one) => {
     const [name, ...said] = one.split('=');
     return name in given ? [name, `${given[name]}`] : [name, ...said];

@@ -21,7 +21,9 @@ const noZmq = tried.stderr.includes('there is no ZeroMQ') ? 'libzmq is not insta
 
 async function startNode(t, more = []) {
   const server = await start(t, [...demo, '-np', '4', '-c', '8192', ...flags, ...more]);
-  const [, events, replay] = /KV events.* (?:listens|connects)=(\S+) replay=(\S+)/.exec(server.stderr);
+  const line = /KV events.* (?:listens|connects)=(\S+) replay=(\S+) /;
+  await server.says(line);
+  const [, events, replay] = line.exec(server.stderr);
   return { server, events, replay };
 }
 
