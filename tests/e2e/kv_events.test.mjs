@@ -1,5 +1,5 @@
 // What a node tells routers of its prefix cache is what a request then finds there. CHASQUI_KV_CHANGES says after how
-// many changes of blocks a router that loses messages is compared with the node (2000).
+// many changes of blocks a router that loses messages is compared with the node (10,000).
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -19,8 +19,8 @@ const flags = ['--kv-events', anyPort, '--kv-events-replay', anyPort, '--kv-even
 const tried = await run(['serve', '--port', '0', ...sim, '--kv-events', anyPort]);
 const noZmq = tried.stderr.includes('there is no ZeroMQ') ? 'libzmq is not installed' : false;
 
-async function startNode(t, more = []) {
-  const server = await start(t, [...demo, '-np', '4', '-c', '8192', ...flags, ...more]);
+async function startNode(t, more = [], model = demo) {
+  const server = await start(t, [...model, '-np', '4', '-c', '8192', ...flags, ...more]);
   const line = /KV events.* (?:listens|connects)=(\S+) replay=(\S+) /;
   await server.says(line);
   const [, events, replay] = line.exec(server.stderr);
@@ -228,15 +228,15 @@ describe('a router that reads KV events', { skip: noZmq }, () => {
   });
 
   it('has the same index after many changes, whatever it has missed', async (t) => {
-    const wanted = Number(process.env.CHASQUI_KV_CHANGES ?? 2000);
-    const { server, events, replay } = await startNode(t, ['--cache-ram', '6']);
+    const wanted = Number(process.env.CHASQUI_KV_CHANGES ?? 10_000);
+    const { server, events, replay } = await startNode(t, ['-c', '65536', '--cache-ram', '2'], sim);
     const router = new Router(t);
     await router.subscribe(events);
     const dice = randomNumbers(1);
     let lost = 0;
     let asked = 0;
     for (let i = 0, done = false; !done; i++) {
-      const lengths = [200, 300, 450, 900];
+      const lengths = [200, 900, 2500, 9000];
       await Promise.all([0, 1, 2].map(() => complete(server, tokensOf(dice(400), lengths[dice(4)]), { max_tokens: 1 })));
       const end = await told(server);
       // It misses some, sees the gap by the next number, and asks for them.
