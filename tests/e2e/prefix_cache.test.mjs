@@ -95,8 +95,9 @@ describe('what a finished request has left in its slot', async () => {
 describe('a prompt that is new to all', () => {
   it('is computed once for those who ask at the same time', async (t) => {
     // Its rows take as long everywhere: where a model computes tokens as quickly as they are copied, none waits for another.
-    const server = await start(t, [...sim, '-np', '4', '-c', '4096']);
-    const common = `${system} ${'All of us have read the same long text before. '.repeat(12)}`;
+    // So many that the first request is still there when the others come.
+    const server = await start(t, [...sim, '-np', '4', '-c', '65536']);
+    const common = `${system} ${'All of us have read the same long text before. '.repeat(600)}`;
     const bodies = Array.from({ length: 12 }, (_, i) => ({
       temperature: 0, max_tokens: 4, messages: [{ role: 'system', content: common }, ...user(`Question number ${i}?`)],
     }));

@@ -78,7 +78,7 @@ describe('clients that do not read', async () => {
 
   it('hold at most 256 MiB of large answers together; small ones are served beside them', async () => {
     const sockets = [];
-    for (let i = 0; i < 30; ++i) {
+    for (let i = 0; i < 16; ++i) { // eleven answers have room
       const socket = net.connect(server.port, '127.0.0.1');
       await once(socket, 'connect');
       socket.pause();
@@ -86,7 +86,9 @@ describe('clients that do not read', async () => {
       socket.write(`POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${pieces.length}\r\n\r\n${pieces}`);
       sockets.push(socket);
     }
-    const held = await server.until((metrics) => metrics.value('chasqui_http_answers_refused_total') > 5);
+    // Each wait has its own time: a busy machine turns so many texts into tokens slowly.
+    await server.until((metrics) => metrics.value('chasqui_http_answer_bytes') > 100 * 2 ** 20);
+    const held = await server.until((metrics) => metrics.value('chasqui_http_answers_refused_total') >= 4);
     const bytes = held.value('chasqui_http_answer_bytes');
     assert.ok(bytes > 100 * 2 ** 20 && bytes <= 256 * 2 ** 20, `${bytes}`);
     assert.ok((await ask(server, '/v1/chat/completions', { messages: user('x'), max_tokens: 4 })).choices[0].message.content.length > 0);
