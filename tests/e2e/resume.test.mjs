@@ -241,8 +241,8 @@ describe('a stream with a name', async () => {
       { signal: controller.signal });
     await response.body.getReader().read();
     controller.abort();
-    const metrics = await server.idle();
-    assert.equal(metrics.value('chasqui_requests_finished_total', { reason: 'cancelled' }), before + 1);
+    await server.until((m) => m.value('chasqui_requests_finished_total', { reason: 'cancelled' }) === before + 1);
+    await server.idle();
   });
 });
 

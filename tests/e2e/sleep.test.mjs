@@ -84,10 +84,11 @@ describe('sleeping', () => {
   it('works for the simulated model, again and again', async (t) => {
     const server = await start(t, [...sim, '--sleep-idle-seconds', '0.2']);
     const first = await answer(server, 'Say something.', { max_tokens: 12 });
+    const woken = (await server.metrics()).value('chasqui_wakes_total'); // it may have slept before that, too
     for (let i = 1; i <= 3; ++i) {
       await asleep(server);
       assert.equal((await answer(server, 'Say something.', { max_tokens: 12 })).text, first.text);
-      assert.equal((await server.metrics()).value('chasqui_wakes_total'), i);
+      assert.equal((await server.metrics()).value('chasqui_wakes_total'), woken + i);
     }
   });
 
