@@ -39,16 +39,17 @@ describe('the page of metrics', async () => {
     }
   });
 
-  // Of time on a core in all, since what it takes depends on the machine. Measured: 2.5 to 4 times.
+  // Of time on a core, since what it takes depends on the machine, and the least of many turns, since other work on the
+  // machine adds to it. Measured: 2.5 to 4 times.
   it('costs no more than eight of the shortest answers', async () => {
-    const cost = { '/health': 0, '/metrics': 0 };
+    const cost = { '/health': Infinity, '/metrics': Infinity };
     const get = async (page) => (await server.fetch(page)).text();
     for (const page of Object.keys(cost)) await get(page);
     for (let turn = 0; turn < 20; ++turn) {
       for (const page of Object.keys(cost)) {
         const before = cpuTime(server);
         for (let i = 0; i < 20; ++i) await get(page);
-        cost[page] += cpuTime(server) - before;
+        cost[page] = Math.min(cost[page], cpuTime(server) - before);
       }
     }
     assert.ok(cost['/metrics'] <= 8 * cost['/health'], JSON.stringify(cost));

@@ -132,15 +132,16 @@ describe('a model that always has work', () => {
 
 describe('a request that waits for a model', () => {
   const flags = [...sim, ...slow, '--models-max', '1'];
-  const busyWith = async (server) => {
-    const busy = await stream(server, '/v1/completions', { model: 'a', prompt: 'x', max_tokens: 200, ignore_eos: true });
+  const busyWith = async (server, tokens = 200) => {
+    const body = { model: 'a', prompt: 'x', max_tokens: tokens, ignore_eos: true };
+    const busy = await stream(server, '/v1/completions', body);
     await busy.nextText();
     return busy;
   };
 
   it('is answered with 503 after --queue-timeout, and the one that it waits for goes on', async (t) => {
-    const server = await start(t, [...flags, '--queue-timeout', '0.1', '--models-dir', await three(t)]);
-    const busy = await busyWith(server);
+    const server = await start(t, [...flags, '--queue-timeout', '1', '--models-dir', await three(t)]);
+    const busy = await busyWith(server, 500); // for longer than the other one waits
     const refused = await post(server, '/v1/chat/completions', { model: 'b', messages: [{ role: 'user', content: 'x' }] });
     assert.equal(refused.status, 503);
     assert.match((await refused.json()).error.message, /the model b was not loaded in time \(--queue-timeout\)/);
@@ -271,7 +272,7 @@ describe('POST /models/load and /models/unload', () => {
 
   it('drain what runs before it goes', async (t) => {
     const server = await start(t, [...sim, ...slow, '--models-dir', await three(t)]);
-    const running = await stream(server, '/v1/completions', { model: 'a', prompt: 'x', max_tokens: 60, ignore_eos: true });
+    const running = await stream(server, '/v1/completions', { model: 'a', prompt: 'x', max_tokens: 300, ignore_eos: true });
     await running.nextText();
     await order(server, 'unload', 'a');
     assert.equal((await states(server)).a, 'draining');
@@ -353,7 +354,7 @@ describe('POST /models/load and /models/unload', () => {
 describe('the end of the server', () => {
   it('does not wait for requests whose model is not there', async (t) => {
     const server = await start(t, [...sim, ...slow, '--models-max', '1', '--models-dir', await three(t)]);
-    const busy = await stream(server, '/v1/completions', { model: 'a', prompt: 'x', max_tokens: 40, ignore_eos: true });
+    const busy = await stream(server, '/v1/completions', { model: 'a', prompt: 'x', max_tokens: 300, ignore_eos: true });
     await busy.nextText();
     const waiting = post(server, '/v1/chat/completions', { model: 'b', messages: [{ role: 'user', content: 'x' }] });
     await server.until((metrics) => metrics.sum('chasqui_model_waiting_requests') === 1);

@@ -133,7 +133,7 @@ describe('a session of two workers', async () => {
   const server = await start(test, [...sim, ...two, '-np', '2', '-c', '40000']);
 
   it('gives its worker up when it expires, and when it ends while it generates', async () => {
-    const short = await open(server, { ttl_s: 1, prompt: 'abc' });
+    const short = await open(server, { ttl_s: 3, prompt: 'abc' });
     await homeOf(server, short.id);
     assert.equal((await server.metrics()).value('chasqui_pins'), 1);
     await server.until((metrics) => metrics.value('chasqui_pins') === 0, 'it expires');

@@ -142,8 +142,8 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
   });
 
   it('lets what runs finish when it is told to stop while it leaves because a worker hangs', async (t) => {
-    const server = await start(t, [...sim, '--supervise', '--workers', '2', '-np', '2', '-c', '4096', '--sim-step', '20', '--stuck-after', '0.2']);
-    const running = await streamChat(server, 'go on', { max_tokens: 100, ignore_eos: true });
+    const server = await start(t, [...sim, '--supervise', '--workers', '2', '-np', '2', '-c', '4096', '--sim-step', '20', '--stuck-after', '1']);
+    const running = await streamChat(server, 'go on', { max_tokens: 200, ignore_eos: true });
     await running.nextText();
     const body = JSON.stringify({ messages: user('hang: 600') });
     await exchange(server, request('POST', '/v1/chat/completions', { 'Content-Length': body.length }, body));
@@ -171,7 +171,7 @@ describe('a supervised server', { skip: process.platform !== 'linux' && '/proc i
       while (!pattern.test(await fs.readFile(log, 'utf8').catch(() => ''))) await new Promise((resolve) => setTimeout(resolve, 5));
     };
     const server = await start(t, [...sim, '--supervise', '--log-file', log]);
-    const running = await streamChat(server, 'hang: 2', { max_tokens: 20, ignore_eos: true });
+    const running = await streamChat(server, 'hang: 6', { max_tokens: 20, ignore_eos: true });
     server.signal('SIGTERM');
     await says(/leaving/);
     await fs.rename(log, `${log}.1`);

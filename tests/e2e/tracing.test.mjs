@@ -193,7 +193,8 @@ describe('the trace file', async () => {
   const server = await start(test, [...sim, '-np', '2']);
 
   it('has the steps and the requests of its time', async () => {
-    const asked = server.fetch('/debug/trace?seconds=1');
+    const asked = server.fetch('/debug/trace?seconds=3');
+    await server.until((metrics) => metrics.value('chasqui_http_exchanges_running') === 2, 'it has begun');
     const { usage } = await answer(server, 'Hello', { max_tokens: 5, ignore_eos: true });
     const response = await asked;
     assert.equal(response.status, 200);
