@@ -13,7 +13,7 @@ import * as test from 'node:test';
 import { answer, endless, post, refused, streamChat, user } from './client.mjs';
 import { parseMetrics } from './metrics.mjs';
 import { connect, parse, request } from './raw.mjs';
-import { binary, demo, hangAfter, sim, start } from './server.mjs';
+import { askAdmin, binary, demo, hangAfter, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 
@@ -108,16 +108,16 @@ describe('a server that is told to stop', async () => {
   });
 
   it('does so where its standard files are closed', async (t) => {
-    const free = net.createServer().listen(0, '127.0.0.1');
-    await once(free, 'listening');
-    const { port } = free.address();
-    free.close();
-    const args = ['-c', 'exec "$0" "$@" <&- >&- 2>&-', binary, 'serve', ...sim, '--port', String(port)];
+    // It cannot say which port it has been given.
+    const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'chasqui-e2e-'));
+    t.after(() => fs.rm(dir, { recursive: true, force: true }));
+    const socket = path.join(dir, 'chasqui.sock');
+    const args = ['-c', 'exec "$0" "$@" <&- >&- 2>&-', binary, 'serve', ...sim, '--host', socket];
     const child = spawn('sh', args, { stdio: 'ignore' });
     t.after(() => child.kill('SIGKILL'));
     const ended = once(child, 'exit');
-    const answers = () => fetch(`http://127.0.0.1:${port}/health`).then((response) => response.ok, () => false);
-    while (!await answers()) await new Promise((resolve) => setTimeout(resolve, 5));
+    const status = () => askAdmin(`unix:${socket}`, 'GET', '/health').then((response) => response.status, () => 0);
+    while (await status() !== 200) await new Promise((resolve) => setTimeout(resolve, 5));
     child.kill('SIGTERM');
     assert.deepEqual(await ended, [0, null]);
   });
