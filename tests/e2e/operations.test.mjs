@@ -82,7 +82,7 @@ describe('the routes for operators', async () => {
 });
 
 describe('the metrics', async () => {
-  const server = await start(test, [...demo, '-np', '3']);
+  const server = await start(test, [...demo, '-np', '3', '-c', '65536']); // room for an answer that does not end
 
   it('are text of Prometheus', async () => {
     const response = await server.fetch('/metrics');

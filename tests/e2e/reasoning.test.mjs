@@ -156,7 +156,7 @@ describe('reasoning', async () => {
 });
 
 describe('the end of reasoning on demand', async () => {
-  const { server, done } = await startThinking(['--api-key', 'a,b']);
+  const { server, done } = await startThinking(['--api-key', 'a,b', '-np', '4', '-c', '65536']);
   test.after(done);
   server.key = 'a';
   const headers = { authorization: 'Bearer a' };
@@ -164,7 +164,7 @@ describe('the end of reasoning on demand', async () => {
     post(server, '/v1/chat/completions/control', body, { headers: { authorization: `Bearer ${key}` } });
 
   it('comes where the request allows it, and the answer follows', async () => {
-    const fields = { reasoning_control: true, ignore_eos: true, max_tokens: 1500 };
+    const fields = { reasoning_control: true, ignore_eos: true, max_tokens: 3000 };
     const stream = await streamChat(server, 'What is Chasqui?', fields, { headers });
     let asked;
     let content = '';
@@ -179,7 +179,7 @@ describe('the end of reasoning on demand', async () => {
 
   it('is refused for answers that do not allow it, that are others\', and that there are not', async () => {
     for (const [fields, key] of [[{}, 'a'], [{ reasoning_control: true }, 'b']]) {
-      const stream = await streamChat(server, 'What is Chasqui?', { ...fields, ignore_eos: true, max_tokens: 1500 }, { headers });
+      const stream = await streamChat(server, 'What is Chasqui?', { ...fields, ignore_eos: true, max_tokens: 3000 }, { headers });
       const first = (await stream[Symbol.asyncIterator]().next()).value;
       const said = await (await control({ id: first.id, action: 'reasoning_end' }, key)).json();
       assert.equal(said.success, false);

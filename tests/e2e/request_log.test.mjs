@@ -5,22 +5,24 @@ import * as test from 'node:test';
 
 import { answer, ask, endless, post, refused, requestLines, streamChat, user } from './client.mjs';
 import { collect, startWithSocket } from './frames.mjs';
-import { demo, run, sim, start, testModel } from './server.mjs';
+import { demo, hangAfter, run, sim, start, testModel } from './server.mjs';
 
 const { describe, it } = test;
 const secret = 'the treasure lies under the third fig tree';
 
 // The lines of requests that are as wished. Log lines come before the answer's last byte or soon after.
 async function lines(server, wish) {
+  const end = Date.now() + hangAfter;
   for (;;) {
     const good = requestLines(server).filter(wish);
     if (good.length > 0) return good;
+    assert.ok(Date.now() < end, `no such line: ${wish}`);
     await server.metrics();
   }
 }
 
 describe('a request that has ended', async () => {
-  const server = await start(test, [...demo, '-np', '2']);
+  const server = await start(test, [...demo, '-np', '2', '-c', '32768']); // room for an answer that does not end
 
   // What the process has computed, in milliseconds, by a clock with ticks of 10 ms.
   const computed = (one) => {

@@ -22,7 +22,7 @@ async function collect(stream) {
 }
 
 describe('responses', async () => {
-  const server = await start(test, demo);
+  const server = await start(test, [...demo, '-np', '4', '-c', '65536']); // room for an answer that does not end
   const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
 
   it('answers, and remembers what it said', async () => {
