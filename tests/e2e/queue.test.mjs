@@ -7,6 +7,9 @@ import { demo, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 
+// Streams that are not read are cut after about three seconds.
+const slow = [...sim, '--sim-step', '2'];
+
 describe('a queue', async () => {
   it('lets eight requests complete on two slots', async (t) => {
     const server = await start(t, [...demo, '-np', '2']);
@@ -19,7 +22,7 @@ describe('a queue', async () => {
   });
 
   it('that is full refuses with 503 and Retry-After, and the others complete', async (t) => {
-    const server = await start(t, [...sim, '-np', '1', '-c', '500000', '--queue-requests', '1']);
+    const server = await start(t, [...slow, '-np', '1', '-c', '500000', '--queue-requests', '1']);
     const running = await streamChat(server, 'go on', endless);
     await running.nextText();
     const waiting = answer(server, 'say: patience is rewarded');
@@ -39,7 +42,7 @@ describe('a queue', async () => {
   });
 
   it('of zero places refuses what cannot start at once', async (t) => {
-    const server = await start(t, [...sim, '-np', '1', '-c', '500000', '--queue-requests', '0']);
+    const server = await start(t, [...slow, '-np', '1', '-c', '500000', '--queue-requests', '0']);
     const running = await streamChat(server, 'go on', endless);
     await running.nextText();
     await refused(await post(server, '/generate', { prompt: 'x' }), 503);
@@ -49,7 +52,7 @@ describe('a queue', async () => {
   });
 
   it('serves those first who are marked urgent', async (t) => {
-    const server = await start(t, [...sim, '-np', '1', '-c', '500000']);
+    const server = await start(t, [...slow, '-np', '1', '-c', '500000']);
     // Of the most urgent class, so that none of the others takes its slot.
     const running = await streamChat(server, 'go on', { ...endless, priority: 'interactive' });
     await running.nextText();
@@ -119,7 +122,7 @@ describe('a client that accepts no long wait', async () => {
 });
 
 describe('a deadline', async () => {
-  const server = await start(test, [...sim, '-np', '1', '-c', '500000']);
+  const server = await start(test, [...slow, '-np', '1', '-c', '500000']);
 
   it('ends an answer with what there is', async () => {
     const body = await answer(server, 'go on', { ...endless, timeout_ms: 1000 });

@@ -56,8 +56,10 @@ describe('memory', { skip: process.platform !== 'linux' && '/proc is needed' }, 
 });
 
 describe('a client that does not read', async () => {
-  // The name is in every chunk: a long one fills the buffers of the sockets quickly.
-  const server = await start(test, [...sim, '-np', '2', '-c', '2000000', '--alias', 'name'.repeat(2000)]);
+  // The name is in every chunk: a long one fills the buffers of the sockets quickly, and those of the client that does
+  // read as well, unless it reads at the pace of the model.
+  const paced = [...sim, '--sim-step', '2'];
+  const server = await start(test, [...paced, '-np', '2', '-c', '2000000', '--alias', 'name'.repeat(2000)]);
 
   it('is cut, and another stream goes on meanwhile', async () => {
     const body = JSON.stringify({ stream: true, messages: user('go on'), ...endless });
@@ -69,10 +71,10 @@ describe('a client that does not read', async () => {
     const other = await streamChat(server, 'I do read', endless);
     for (let cut = false; !cut; ) {
       for (let i = 0; i < 50; ++i) await other.nextText();
-      cut = (await server.metrics()).value('chasqui_slow_clients_total') === 1;
+      cut = (await server.metrics()).value('chasqui_slow_clients_total') >= 1;
     }
-    const metrics = await server.until((now) => now.value('chasqui_requests_running') === 1);
-    assert.equal(metrics.value('chasqui_requests_finished_total', { reason: 'cancelled' }), 1);
+    await server.until((now) => now.value('chasqui_requests_running') === 1 &&
+      now.value('chasqui_requests_finished_total', { reason: 'cancelled' }) === 1);
     for (let i = 0; i < 200; ++i) await other.nextText();
     other.leave();
     deaf.destroy();

@@ -7,16 +7,16 @@ import { demo, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 
-for (const [name, flags] of [
+for (const [name, flags, most] of [
   // Small batches and impatient streams: a fast machine reads the whole prompt while a stream may wait for it, or
   // between two looks at the metrics.
-  ['demo', [...demo, '-np', '4', '-c', '5120', '-b', '16', '--itl-target', '5,5,5']],
-  ['simulated', [...sim, '-np', '2', '-c', '400000', '-b', '512']],
+  ['demo', [...demo, '-np', '4', '-c', '40960', '-b', '16', '--itl-target', '5,5,5'], 2500],
+  ['simulated', [...sim, '-np', '2', '-c', '400000', '-b', '512'], 150_000],
 ]) {
   describe(`while the ${name} model reads a long prompt`, async () => {
     const server = await start(test, flags);
     const { limits } = await (await server.fetch('/props')).json();
-    const length = Math.min(limits.context_tokens - 200, 150_000);
+    const length = Math.min(limits.context_tokens - 200, most);
     const body = { prompt: new Array(length).fill(300), cache_prompt: false };
 
     it('/health, /ready, /metrics and /props answer before it does', async () => {
@@ -36,6 +36,8 @@ for (const [name, flags] of [
     it('a running stream goes on, and the prompt is read between its tokens', async () => {
       const running = await streamChat(server, 'go on', endless);
       await running.nextText();
+      let pieces = 0;
+      const left = assert.rejects(running.collect(() => ++pieces)); // read all the time, so that it is not cut
       const long = ask(server, '/v1/completions', { ...body, max_tokens: 1 });
       const samples = [];
       await server.until((metrics) => {
@@ -47,8 +49,10 @@ for (const [name, flags] of [
       assert.ok(last.steps('prefill') - first.steps('prefill') >= 3, 'the prompt was read in pieces');
       assert.ok(last.steps('decode') - first.steps('decode') >= 3, 'the stream stood still while the prompt was read');
       await long;
-      for (let i = 0; i < 5; ++i) await running.nextText();
+      const before = pieces;
+      await server.until(() => pieces >= before + 5, 'the stream goes on');
       running.leave();
+      await left;
       await server.idle();
     });
   });

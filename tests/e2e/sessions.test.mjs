@@ -134,7 +134,8 @@ describe('a conversation in a session', async () => {
 });
 
 describe('a session that generates', async () => {
-  const server = await start(test, [...sim, '-np', '4', '-c', '200000']);
+  // At a pace at which no stream is cut as unread while a test does something else.
+  const server = await start(test, [...sim, '--sim-step', '2', '-np', '4', '-c', '200000']);
 
   it('is closed to other requests meanwhile', async () => {
     const { id, running } = await speaking(server);

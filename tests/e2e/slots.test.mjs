@@ -31,7 +31,8 @@ describe('erasing slots', async () => {
 });
 
 describe('GET /slots', async () => {
-  const server = await start(test, [...sim, '-np', '2', '-c', '8192']);
+  const slow = [...sim, '--sim-step', '5']; // streams that are not read are cut some seconds later
+  const server = await start(test, [...slow, '-np', '2', '-c', '8192']);
 
   it('shows free slots', async () => {
     const slots = await slotsOf(server);
@@ -62,7 +63,7 @@ describe('GET /slots', async () => {
   });
 
   it('does not show one tenant what another asks for', async (t) => {
-    const keyed = await start(t, [...sim, '--api-key', 'a,b']);
+    const keyed = await start(t, [...slow, '--api-key', 'a,b']);
     keyed.key = 'a';
     const bearer = (key) => ({ headers: { authorization: `Bearer ${key}` } });
     const fields = { max_tokens: 3000, ignore_eos: true };
@@ -76,7 +77,7 @@ describe('GET /slots', async () => {
   });
 
   it('shows those of all workers', async (t) => {
-    const several = await start(t, [...sim, '-np', '4', '-c', '8192', '--workers', '2']);
+    const several = await start(t, [...slow, '-np', '4', '-c', '8192', '--workers', '2']);
     const long = { max_tokens: 1500, ignore_eos: true };
     const streams = [await streamChat(several, user('one'), long), await streamChat(several, user('two'), long)];
     for (const stream of streams) await stream.nextText();
