@@ -71,7 +71,6 @@ class Machine:
     def __init__(self, number, *flags):
         self.address = f"10.0.0.{number}"
         self.cable = f"node{number}"
-        self.url = f"http://{self.address}:8080"
         self.net = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
         while os.readlink(f"/proc/{self.net.pid}/ns/net") == os.readlink("/proc/self/ns/net"):
             time.sleep(0.01)  # until unshare has done its work
@@ -117,7 +116,6 @@ class Proxy:
         path = os.path.join(folder, "haproxy.cfg")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text.replace("/run/haproxy/admin.sock", self.socket))
-        self.url = f"http://{FRONT}:8080"
         self.process = subprocess.Popen(["haproxy", "-db", "-q", "-f", path], stderr=subprocess.DEVNULL)
 
     def states(self):
@@ -231,14 +229,26 @@ def partition():
     told("until the client of a stream sees that it has ended", ended, "")
 
 
-def tokens_per_second(url, clients):
-    command = [paired.CHASQUI, "bench", "--url", url, "--json", "-", "--no-progress", "--ignore-eos", "--warmup", "2", "--load",
-               f"clients={clients},duration={paired.sized(15, 2)},max-tokens=60-140"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, timeout=paired.RUN_LIMIT_S, check=True)
-    total = json.loads(done.stdout)["total"]
-    if total["errors"] or total["refused"]:
-        sys.exit(f"{total['errors']} errors and {total['refused']} refused at {url}")
-    return total["tokens_per_s"]
+def tokens_per_second(address, clients):
+    """Of so many clients, each with a session of its own, once all of them are under way."""
+    begun = time.monotonic()
+    first, last = begun + paired.sized(2, 0.5), begun + paired.sized(14, 2)
+    tokens = [0] * clients
+
+    def work(number):
+        dice = random.Random(number)
+        while time.monotonic() < last:
+            body = {"messages": [{"role": "user", "content": f"go on {dice.random()}"}], "ignore_eos": True,
+                    "max_tokens": dice.randrange(60, 141)}
+            connection, answer = post(address, body, {"x-session-id": f"session-{number}"})
+            with contextlib.closing(connection):
+                usage = json.loads(answer.read())["usage"]
+            if first <= time.monotonic() < last:
+                tokens[number] += usage["completion_tokens"]
+
+    with concurrent.futures.ThreadPoolExecutor(clients) as pool:
+        list(pool.map(work, range(clients)))
+    return sum(tokens) / (last - first)
 
 
 def throughput():
@@ -246,12 +256,12 @@ def throughput():
     for _ in range(paired.ROUNDS):
         with fleet() as (machines, proxy):
             # More clients than slots, so that no node waits for one.
-            three = tokens_per_second(proxy.url, 9 * SLOTS)
+            three = tokens_per_second(FRONT, 9 * SLOTS)
             for machine, name in zip(machines[1:], NAMES[1:]):
                 machine.stop()
                 proxy.wait_for(name, "DOWN")
-            direct = tokens_per_second(machines[0].url, 3 * SLOTS)
-            behind = tokens_per_second(proxy.url, 3 * SLOTS)
+            direct = tokens_per_second(machines[0].address, 3 * SLOTS)
+            behind = tokens_per_second(FRONT, 3 * SLOTS)
             shares.append(behind / direct)
             sums.append(three / behind)
     print(f"\ntokens a second, {SLOTS} slots and {3 * SLOTS} clients for each node, steps of {STEP_MS} ms; medians of {paired.ROUNDS}")
