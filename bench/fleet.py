@@ -18,7 +18,6 @@ import json
 import os
 import random
 import re
-import signal
 import socket
 import statistics
 import subprocess
@@ -56,15 +55,6 @@ def make_switch():
     ip("link", "set", "switch", "up")
 
 
-def end_process(process):
-    process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(timeout=20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
 class Machine:
     """A node at an address of its own; its cable can be cut."""
 
@@ -98,12 +88,12 @@ class Machine:
 
     def stop(self):
         """The node; the network stays."""
-        end_process(self.process)
+        paired.end_process(self.process)
 
     def end(self):
         self.stop()
         ip("link", "delete", self.cable)
-        end_process(self.net)
+        paired.end_process(self.net)
 
 
 class Proxy:

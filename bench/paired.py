@@ -73,6 +73,16 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def end_process(process):
+    """In 20 seconds at most."""
+    process.send_signal(signal.SIGTERM)  # nothing where it has ended
+    try:
+        process.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 class Server:
     """A server while a `with` block runs; killed at its end, whatever happened. `slots` None: no flag says how many, nor
     how many cells."""
@@ -120,13 +130,7 @@ class Server:
         return sum(float(line.split()[-1]) for line in lines if line.startswith((name + " ", name + "{", name + ",")))
 
     def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        end_process(self.process)
         self.log.close()
 
     def __exit__(self, *unused):

@@ -11,6 +11,7 @@ import { promisify } from 'node:util';
 import { ChasquiError, Client } from '../../clients/chasqui.mjs';
 import { answer as askOverHttp, endless, user } from './client.mjs';
 import { collect, folder, frame, Raw, startWithSocket, textOf } from './frames.mjs';
+import { random } from './random.mjs';
 import { demo, hangAfter, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -617,11 +618,7 @@ describe('noise on the local socket', () => {
       return client.text({ prompt: 'canary', seed: 5, max_tokens: 24, ignore_eos: true });
     };
     const before = await canary();
-    let state = 12345;
-    const random = (n) => {
-      state = (Math.imul(state, 1103515245) + 12345) >>> 0;
-      return Math.floor((state / 2 ** 32) * n);
-    };
+    const { below } = random(12345);
     const seeds = [
       { id: 'a', prompt: 'hello world', max_tokens: 2, temperature: 0.5, top_p: 0.9, top_k: 5, stream: true, stop: ['x'], seed: 1 },
       { id: 7, messages: user('hello'), max_tokens: 1, metadata: { k: 'v' }, class: 'background' },
@@ -635,14 +632,14 @@ describe('noise on the local socket', () => {
     const words = ['null', '-1', '1e999', '"', '{', '}', '[', ']', '\u0000', ',', ':', '18446744073709551616', '"id"', '\ud83d'];
     const mutate = (body) => {
       let bytes = Buffer.from(body);
-      for (let n = 1 + random(4); n > 0; --n) {
-        const at = random(bytes.length + 1);
-        const kind = random(5);
-        if (kind === 0 && at < bytes.length) bytes[at] = random(256);
-        else if (kind === 1) bytes = Buffer.concat([bytes.subarray(0, at), bytes.subarray(Math.min(bytes.length, at + 1 + random(8)))]);
-        else if (kind === 2) bytes = Buffer.concat([bytes.subarray(0, at), Buffer.from(words[random(words.length)]), bytes.subarray(at)]);
-        else if (kind === 3) bytes = Buffer.concat([bytes.subarray(0, at), bytes.subarray(random(bytes.length + 1))]);
-        else if (at < bytes.length) bytes[at] ^= 1 << random(8);
+      for (let n = 1 + below(4); n > 0; --n) {
+        const at = below(bytes.length + 1);
+        const kind = below(5);
+        if (kind === 0 && at < bytes.length) bytes[at] = below(256);
+        else if (kind === 1) bytes = Buffer.concat([bytes.subarray(0, at), bytes.subarray(Math.min(bytes.length, at + 1 + below(8)))]);
+        else if (kind === 2) bytes = Buffer.concat([bytes.subarray(0, at), Buffer.from(words[below(words.length)]), bytes.subarray(at)]);
+        else if (kind === 3) bytes = Buffer.concat([bytes.subarray(0, at), bytes.subarray(below(bytes.length + 1))]);
+        else if (at < bytes.length) bytes[at] ^= 1 << below(8);
       }
       return bytes;
     };
@@ -654,13 +651,13 @@ describe('noise on the local socket', () => {
       raw.socket.resume();
       const batch = [];
       for (let i = 0; i < 400; ++i) {
-        const whole = frame(mutate(seeds[random(seeds.length)]));
+        const whole = frame(mutate(seeds[below(seeds.length)]));
         // Now and then the length lies, and everything behind it is read wrongly.
-        if (random(2000) === 0) whole[random(4)] ^= 1 << random(8);
+        if (below(2000) === 0) whole[below(4)] ^= 1 << below(8);
         batch.push(whole);
       }
       await raw.write(Buffer.concat(batch));
-      if (random(10) === 0) raw.socket.destroy();
+      if (below(10) === 0) raw.socket.destroy();
       else raw.socket.end();
       await raw.ended;
     }

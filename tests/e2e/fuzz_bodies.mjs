@@ -6,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 
+import { random } from './random.mjs';
 import { Server } from './server.mjs';
 
 export const flags = ['--engine', 'sim', '-np', '8', '-c', '32768', '-n', '8', '--request-timeout', '0.3',
@@ -36,16 +37,6 @@ const seeds = [
 ];
 const odd = [null, true, false, 0, -1, 1, 2 ** 31, -(2 ** 31) - 1, 2 ** 53, 1e308, -1e308, 1e-320, 0.5, '', 'x', '\u0000', '\ud83d\ude80',
   '<|im_end|>', 'a'.repeat(5000), [], [[]], {}, { a: {} }, [null], ['x'], [1, 2], [-1], { type: 'x' }, { '': 1 }, Array(200).fill('x'), Array(200).fill(7)];
-
-export function random(seed) {
-  let state = (seed * 2654435761 + 12345) >>> 0;
-  const next = () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
-  const below = (n) => Math.floor(next() * n);
-  return { next, below, of: (list) => list[below(list.length)] };
-}
 
 // Every place in a value: the object or array, and the key in it.
 function places(value, out = []) {

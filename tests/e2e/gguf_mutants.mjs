@@ -8,7 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-import { random } from './fuzz_bodies.mjs';
+import { random } from './random.mjs';
 import { binary, hangAfter } from './server.mjs';
 
 const demoFile = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../models/demo/chasqui-demo.gguf');

@@ -11,7 +11,8 @@ import { readFileSync, readdirSync } from 'node:fs';
 import net from 'node:net';
 import { pathToFileURL } from 'node:url';
 
-import { makeBody, random } from './fuzz_bodies.mjs';
+import { makeBody } from './fuzz_bodies.mjs';
+import { random } from './random.mjs';
 import { cases as inputs } from './hostile_inputs.mjs';
 import { alone, groups } from './http_cases.mjs';
 import { binary, demo, hangAfter, Server } from './server.mjs';

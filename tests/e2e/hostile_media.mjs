@@ -9,7 +9,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import zlib from 'node:zlib';
 
-import { random } from './fuzz_bodies.mjs';
+import { random } from './random.mjs';
 import { Server, testModel } from './server.mjs';
 
 const corpus = path.join(path.dirname(fileURLToPath(import.meta.url)), '../fuzz/corpus/media');

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 import { ask, endless, stream } from './client.mjs';
 import { Peer, Router, numbered } from './kv_router.mjs';
+import { random } from './random.mjs';
 import { binary, demo, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -37,15 +38,6 @@ async function told(server) {
 async function readAll(router, server) {
   const end = await told(server);
   while (router.next < end) await router.read();
-}
-
-// Whole numbers below a limit, the same ones for the same seed.
-function randomNumbers(seed) {
-  let state = seed;
-  return (limit) => {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
-    return Math.floor((state / 0x80000000) * limit);
-  };
 }
 
 const tokensOf = (first, length) => Array.from({ length }, (_, i) => 10 + (first * 31 + i * 7) % 200);
@@ -232,15 +224,15 @@ describe('a router that reads KV events', { skip: noZmq }, () => {
     const { server, events, replay } = await startNode(t, ['-c', '65536', '--cache-ram', '2'], sim);
     const router = new Router(t);
     await router.subscribe(events);
-    const dice = randomNumbers(1);
+    const { below, of } = random(1);
     let lost = 0;
     let asked = 0;
     for (let i = 0, done = false; !done; i++) {
       const lengths = [200, 900, 2500, 9000];
-      await Promise.all([0, 1, 2].map(() => complete(server, tokensOf(dice(400), lengths[dice(4)]), { max_tokens: 1 })));
+      await Promise.all([0, 1, 2].map(() => complete(server, tokensOf(below(400), of(lengths)), { max_tokens: 1 })));
       const end = await told(server);
       // It misses some, sees the gap by the next number, and asks for them.
-      const away = dice(3) === 0;
+      const away = below(3) === 0;
       if (away) lost += end - router.next;
       while (router.arrived < end) await (away ? router.lose() : router.read());
       if (away && router.next < end) {

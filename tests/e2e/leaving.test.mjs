@@ -4,6 +4,7 @@ import * as test from 'node:test';
 
 import { answer, endless, post, streamChat, user } from './client.mjs';
 import { connect, request } from './raw.mjs';
+import { random } from './random.mjs';
 import { demo, sim, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -109,15 +110,10 @@ describe('a neighbour of clients that leave', async () => {
 describe('two hundred clients', async () => {
   const server = await start(test, [...sim, '-np', '8', '-c', '80000', '--queue-requests', '300']);
 
-  // A fixed pseudo-random order, so that a failure can be repeated.
-  let state = 12345;
-  const random = (below) => {
-    state = (state * 1103515245 + 12345) % 2 ** 31;
-    return Math.floor((state / 2 ** 31) * below);
-  };
+  const { below } = random(12345);
 
   it('killed at any moment leave nothing behind', async () => {
-    const moments = Array.from({ length: 200 }, () => [random(6), random(300)]);
+    const moments = Array.from({ length: 200 }, () => [below(6), below(300)]);
     const body = JSON.stringify({ stream: true, messages: user('go on'), ignore_eos: true, max_tokens: 2000 });
     const bytes = request('POST', '/v1/chat/completions', { 'Content-Length': Buffer.byteLength(body) }, body);
     const one = async ([moment, bytesSent]) => {

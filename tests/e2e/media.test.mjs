@@ -13,7 +13,7 @@ import { Ollama } from 'ollama';
 import OpenAI from 'openai';
 
 import { ask, post, refused, user } from './client.mjs';
-import { random } from './fuzz_bodies.mjs';
+import { random } from './random.mjs';
 import { demo, sim, start } from './server.mjs';
 
 const { describe, it } = test;

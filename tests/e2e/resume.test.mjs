@@ -7,20 +7,12 @@ import * as test from 'node:test';
 
 import { answer, ask, endless, post, refused, user } from './client.mjs';
 import { connect, request } from './raw.mjs';
+import { random } from './random.mjs';
 import { sim, start } from './server.mjs';
 
 const { describe, it } = test;
 const folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-'));
 test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
-
-// Seeded, so that a failure can be seen again.
-function random(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
 
 const headers = (id, more = {}) => ({ 'content-type': 'application/json', 'x-conversation-id': id, ...more });
 const chat = (fields) => JSON.stringify({ messages: user('go on'), stream: true, temperature: 0, ...fields });
@@ -120,7 +112,7 @@ describe('a stream with a name', async () => {
   });
 
   it('may be cut at any byte, 50 times', async () => {
-    const next = random(20);
+    const { next } = random(20);
     for (let round = 0; round < 50; ++round) {
       const id = `cut-${round}`;
       const body = chat({ max_tokens: 20 + Math.floor(next() * 60) });

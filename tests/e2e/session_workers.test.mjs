@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import * as test from 'node:test';
 
 import { answer, ask, post, stream } from './client.mjs';
+import { random } from './random.mjs';
 import { demo, sim, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -33,21 +34,13 @@ function untilEnded(server, counts) {
   return server.until((metrics) => ended(metrics).every((count, worker) => count >= counts[worker]), `${counts}`);
 }
 
-// A fixed pseudo-random order.
-function dice(state) {
-  return (below) => {
-    state = (state * 1103515245 + 12345) % 2 ** 31;
-    return Math.floor((state / 2 ** 31) * below);
-  };
-}
-
 describe('sessions of two workers', async () => {
   const clients = 50;
   const commands = 20;
   const server = await start(test, [...demo, ...two, '-np', '8', '-c', '16384']);
 
   it('stay with theirs through a thousand commands of fifty clients, and so do their forks', async () => {
-    const random = dice(4242);
+    const { below } = random(4242); // a fixed order
     const homes = [];
     const sessions = [];
     for (let number = 0; number < clients; ++number) {
@@ -60,7 +53,7 @@ describe('sessions of two workers', async () => {
 
     const before = await server.metrics();
     const wanted = ended(before); // what each worker has to do, if all stay at home
-    const plans = sessions.map(() => Array.from({ length: commands }, () => random(8)));
+    const plans = sessions.map(() => Array.from({ length: commands }, () => below(8)));
     let sent = 0;
     const client = async (number) => {
       const family = [sessions[number]];

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import * as test from 'node:test';
 
 import { ask, checkError, endless, post, refused, retryAfter, stream } from './client.mjs';
+import { random } from './random.mjs';
 import { demo, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -348,13 +349,9 @@ describe('sessions', async () => {
 
   it('of fifty clients with twenty commands each are not mixed up', async (t) => {
     const server = await start(t, [...sim, '-np', '8', '-c', '64000']);
-    let state = 4242; // a fixed pseudo-random order
-    const random = (below) => {
-      state = (state * 1103515245 + 12345) % 2 ** 31;
-      return Math.floor((state / 2 ** 31) * below);
-    };
+    const { below } = random(4242);
     const shared = await open(server, { messages: [{ role: 'user', content: 'for everybody' }] });
-    const plans = Array.from({ length: 50 }, () => Array.from({ length: 20 }, () => random(8)));
+    const plans = Array.from({ length: 50 }, () => Array.from({ length: 20 }, () => below(8)));
     const client = async (plan, number) => {
       let { id, tokens } = await open(server, { messages: [{ role: 'user', content: `client ${number}` }] });
       for (const [turn, move] of plan.entries()) {

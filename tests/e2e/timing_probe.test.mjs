@@ -8,6 +8,7 @@ import path from 'node:path';
 import * as test from 'node:test';
 
 import { ask, stream } from './client.mjs';
+import { random } from './random.mjs';
 import { sim, start } from './server.mjs';
 
 const { describe, it } = test;
@@ -15,17 +16,8 @@ const as = (key) => ({ headers: { authorization: `Bearer ${key}` } });
 const keys = ['--api-key', 'alice,bob'];
 const cachedOf = ({ usage }) => usage.prompt_tokens_details.cached_tokens;
 
-// Numbers below 1 that are the same in every run.
-function dice(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
-
 // Prompts of equal length in tokens, of which no two with different numbers begin alike.
-const prompt = (random, number, tokens = 3000) => [number, ...Array.from({ length: tokens - 1 }, () => Math.floor(250 * random()))];
+const prompt = (dice, number, tokens = 3000) => [number, ...Array.from({ length: tokens - 1 }, () => dice.below(250))];
 const body = (tokens) => ({ prompt: tokens, max_tokens: 1, temperature: 0 });
 
 async function timed(server, text, key) {
@@ -45,12 +37,12 @@ function lean(differences) {
 // `owner` has asked one prompt of each pair; the probe asks both, in an order that is drawn. How much longer the other
 // one takes.
 async function probe(server, owner, pairs, onAnswer = () => {}) {
-  const random = dice(20261121);
+  const dice = random(20261121);
   const differences = [];
   for (let i = 0; i < pairs; ++i) {
-    const [known, fresh] = [prompt(random, 2 * i), prompt(random, 2 * i + 1)];
+    const [known, fresh] = [prompt(dice, 2 * i), prompt(dice, 2 * i + 1)];
     await ask(server, '/v1/completions', body(known), as(owner));
-    const order = random() < 0.5 ? [known, fresh] : [fresh, known];
+    const order = dice.next() < 0.5 ? [known, fresh] : [fresh, known];
     const took = new Map();
     for (const text of order) {
       const { ms, answer } = await timed(server, text, 'bob');
@@ -94,7 +86,7 @@ describe('a client that probes for what a neighbour has asked', async () => {
         assert.equal(answer.timings.prompt_n, answer.usage.prompt_tokens);
       });
       const computed = (await server.idle()).sum('chasqui_prompt_tokens_total') - before;
-      const { usage } = await ask(server, '/v1/completions', body(prompt(dice(1), 2 * pairs)), as('bob'));
+      const { usage } = await ask(server, '/v1/completions', body(prompt(random(1), 2 * pairs)), as('bob'));
       assert.equal(computed, 3 * pairs * usage.prompt_tokens, 'every prompt was computed, by each of the two');
       t.diagnostic(`leans by ${lean(differences).toFixed(2)}`);
       assert.ok(Math.abs(lean(differences)) < far, `leans by ${lean(differences)}: ${differences}`);
@@ -113,7 +105,7 @@ describe('a client that probes for what a neighbour has asked', async () => {
 
   it('does not wait for what a neighbour is computing right now', async (t) => {
     const server = await startKeyed(t);
-    const long = prompt(dice(7), 0, 7000);
+    const long = prompt(random(7), 0, 7000);
     const alice = await stream(server, '/v1/completions', { ...body(long), max_tokens: 500, ignore_eos: true }, as('alice'));
     const { answer } = await timed(server, long, 'bob');
     assert.equal(cachedOf(answer), 0);
