@@ -36,7 +36,8 @@ MAY_INCLUDE = {
     "cli": "bench net engine model core base",
     "pull": "cli net cache base",
     "publish": "cache core base",
-    "app": "base core cache sched jobs model engine sim record net api bench cli pull publish",
+    "store": "pull engine jobs cache model net core base",
+    "app": "base core cache sched jobs model engine sim record net api bench cli pull publish store",
 }
 
 # The same within api, where each folder is a dialect, or what several of them share. Tests are free.
