@@ -76,10 +76,11 @@ OWNED = [
     Rule("owner-coroutine", r"#\s*include\s*<coroutine>|\bco_(await|yield|return)\b", r"src/(net|api|bench|cli|app)/",
          "coroutines live in net, api, bench, cli and app"),
     Rule("owner-socket", r'#\s*include\s*["<](sys/(epoll|socket|un)\.h|netinet/|netdb\.h|arpa/|openssl/|llhttp)',
-         r"src/(net/|model/content_hash\.cpp$|app/decoder_process\.cpp$)",
-         "sockets, TLS and HTTP parsing live in net; app/decoder_process has a pair of sockets to a child of its own"),
+         r"src/(net/|model/content_hash\.cpp$|store/sealed_store\.cpp$|app/decoder_process\.cpp$)",
+         "sockets, TLS and HTTP parsing live in net; store/sealed_store encrypts; app/decoder_process has a pair of sockets "
+         "to a child of its own"),
     Rule("owner-curl", r"#\s*include\s*<curl/", r"src/pull/curl_library\.h$",
-         "libcurl is loaded by pull/curl_library: `chasqui pull` and --media-url-hosts alone open connections to others"),
+         "libcurl is loaded by pull/curl_library: `chasqui pull`, --media-url-hosts and stores alone open connections to others"),
     Rule("owner-loader", r"#\s*include\s*<dlfcn\.h>|\bdl(open|sym|close)\s*\(", r"src/base/shared_library\.cpp$",
          "base/shared_library loads libraries and finds their functions"),
     Rule("owner-json", r"#\s*include\s*<boost/json", r"src/(api/|capi/|cli/|pull/|(bench|sim)/trace|app/config|app/bench_command)",
@@ -100,8 +101,9 @@ OWNED = [
     Rule("owner-process", r"\b(getenv|setenv|sigaction)\s*\(|(?<![\w.>:])((std)?::)?(_?exit|quick_exit)\s*\(|"
          r"(?<!\w)(std)?::signal\s*\(|(?<![\w.>:])signal\s*\(\s*SIG", r"src/app/|src/cli/(terminal|chat)\.cpp",
          "environment, exit and signals belong to app, cli/terminal and cli/chat"),
-    Rule("owner-catch", r"\bcatch\s*\(", r"src/(model/\w+\.cpp|api/|capi/chasqui\.cpp|net/(event_loop|offload)|app/)",
-         "exceptions are caught where a throwing library is called (model, api, capi/chasqui, net/event_loop, net/offload, app)"),
+    Rule("owner-catch", r"\bcatch\s*\(", r"src/(model/\w+\.cpp|api/|capi/chasqui\.cpp|net/(event_loop|offload)|store/xml_text|app/)",
+         "exceptions are caught where a throwing library is called (model, api, capi/chasqui, net/event_loop, net/offload, "
+         "store/xml_text, app)"),
     Rule("owner-node", r'#\s*include\s*"api/core/node\.h"',
          r"src/(api/(routes|admin|frames)|app)/|src/api/core/(fake_)?node\.|" + TEST,
          "a handler gets a Call; only routes, admin, frames and app see the whole node"),
@@ -127,6 +129,8 @@ EXCEPTIONS = [
     ("banned-new", r"src/model/llama_runtime\.cpp", "the log is never destroyed: compute threads may outlive main()"),
     ("owner-process", r"src/sched/(reuse_)?simulation_test\.cpp", "the seed of one more run comes from the environment"),
     ("owner-process", r"src/api/shapes_test\.cpp", "how many, and their seed, come from the environment"),
+    ("owner-coroutine", r"src/store/http_transfers_test\.cpp", "handlers of the server that it asks"),
+    ("owner-process", r"src/store/real_stores_test\.cpp", "which stores there are comes from the environment"),
     ("owner-thread", r"src/model/model_config\.cpp", "asks how many cores there are; starts nothing"),
 ]
 

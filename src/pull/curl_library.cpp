@@ -34,6 +34,8 @@ Result<CurlLibrary> load() {
   library.find("curl_multi_poll", out.multi_poll);
   library.find("curl_multi_info_read", out.multi_info_read);
   library.find("curl_multi_setopt", out.multi_setopt);
+  library.find("curl_slist_append", out.slist_append);
+  library.find("curl_slist_free_all", out.slist_free_all);
   library.find("curl_url", out.url);
   library.find("curl_url_cleanup", out.url_cleanup);
   library.find("curl_url_get", out.url_get);

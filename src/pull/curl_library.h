@@ -1,6 +1,6 @@
-// The machine's libcurl, loaded when the first transfer needs it, by `chasqui pull` or a server with --media-url-hosts:
-// all else starts without it and the thirty libraries behind it, and one binary runs with the libcurl of any
-// distribution. Loaded once, by the thread that asks first; then constant.
+// The machine's libcurl, loaded when the first transfer needs it, by `chasqui pull`, a server with --media-url-hosts,
+// or one that keeps objects in S3 or WebDAV: all else starts without it and the thirty libraries behind it, and one
+// binary runs with the libcurl of any distribution. Loaded once, by the thread that asks first; then constant.
 #pragma once
 
 #define CURL_DISABLE_TYPECHECK
@@ -27,6 +27,8 @@ struct CurlLibrary {
   decltype(&::curl_multi_poll) multi_poll = nullptr;
   decltype(&::curl_multi_info_read) multi_info_read = nullptr;
   decltype(&::curl_multi_setopt) multi_setopt = nullptr;
+  decltype(&::curl_slist_append) slist_append = nullptr;
+  decltype(&::curl_slist_free_all) slist_free_all = nullptr;
   decltype(&::curl_url) url = nullptr;
   decltype(&::curl_url_cleanup) url_cleanup = nullptr;
   decltype(&::curl_url_get) url_get = nullptr;
