@@ -6,6 +6,7 @@ UNIT_TESTS = ctest -j $(JOBS) -R '^unit' --output-on-failure --no-tests=error --
 # As many files at a time as there are cores: most of what a test does is to wait.
 NODE_TESTS = node --test --test-concurrency=$(JOBS) --test-reporter=spec
 E2E_INSTALLED = tests/e2e/node_modules/.package-lock.json
+FLEET_INSTALLED = tests/fleet/node_modules/.package-lock.json
 PAGE_INSTALLED = page/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := build
@@ -39,7 +40,7 @@ e2e: test-models $(E2E_INSTALLED)  ## end-to-end tests: the real binary and real
 	cd tests/e2e && $(NODE_TESTS)
 	cd tests/docs && $(NODE_TESTS)
 
-fleet-test: build ## the proxies of deploy/ in front of real nodes
+fleet-test: build $(FLEET_INSTALLED)  ## the proxies of deploy/ in front of real nodes; real object stores
 	@tools/setup.sh --fleet
 	cd tests/fleet && node --test --test-reporter=spec
 
@@ -185,6 +186,10 @@ build/%/build.ninja:
 
 $(E2E_INSTALLED): tests/e2e/package-lock.json
 	cd tests/e2e && npm ci --ignore-scripts --no-audit --no-fund
+	@mkdir -p $(@D) && touch $@
+
+$(FLEET_INSTALLED): tests/fleet/package-lock.json
+	cd tests/fleet && npm ci --ignore-scripts --no-audit --no-fund
 	@mkdir -p $(@D) && touch $@
 
 $(PAGE_INSTALLED): page/package-lock.json

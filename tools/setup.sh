@@ -13,7 +13,7 @@ readonly build_packages=(
 )
 readonly check_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev python3 jq tmux openssl)
 readonly browser_packages=(chromium fonts-dejavu-core)
-readonly fleet_packages=(haproxy nginx redis-server nats-server)
+readonly fleet_packages=(haproxy nginx libnginx-mod-http-dav-ext redis-server nats-server)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 

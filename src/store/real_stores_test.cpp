@@ -138,6 +138,25 @@ TEST_P(RealStores, RefuseAnotherPassword) {
   EXPECT_EQ(store_->get({&object.name, 1}, kMost).front().error().code, ErrorCode::not_found);
 }
 
+// CHASQUI_TEST_STORES behind something that fails: CHASQUI_TEST_BROKEN_STORE, of which messages are to say
+// CHASQUI_TEST_BROKEN_SAYS.
+TEST_P(RealStores, SayThatTheyAreBroken) {
+  ObjectStoreConfig config = config_;
+  config.url = variable("CHASQUI_TEST_BROKEN_STORE");
+  config.aws_endpoint_url = variable("CHASQUI_TEST_BROKEN_ENDPOINT");
+  config.patience = milliseconds(500);
+  if (config.url.empty()) GTEST_SKIP() << "no CHASQUI_TEST_BROKEN_STORE";
+  const std::string name = own_ + "/object";
+  put({{name, noise(100'000)}});
+  const auto got = open(config)->get({&name, 1}, kMost);
+  ASSERT_FALSE(got.front());
+  EXPECT_EQ(got.front().error().code, ErrorCode::unavailable) << got.front().error().message;
+  EXPECT_NE(got.front().error().message.find(variable("CHASQUI_TEST_BROKEN_SAYS")), std::string::npos)
+      << got.front().error().message;
+  EXPECT_TRUE(store_->get({&name, 1}, kMost).front());
+  EXPECT_FALSE(store_->remove({&name, 1}).front());
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, RealStores, testing::ValuesIn(real_stores()), [](const auto& store) {
   return std::to_string(store.index) + '_' + store.param.substr(0, store.param.find(':'));
 });
