@@ -5,10 +5,12 @@
 // Calls block, at most so long as the store's patience allows for each object. One thread at a time; a process opens
 // one for each thread that uses it.
 //
-// Names are parts of a-z, 0-9, A-Z, '_' and '-' with '/' between them: "sessions/sess_k3…/00000002-00000000".
+// Names are parts of a-z, 0-9, A-Z, '_' and '-' with '/' between them: "sessions/sess_k3…/00000002-00000000". A part
+// has up to 128 characters, a name up to 512, and none is the folder of another.
 //
-// Errors: not_found, storage_full (no room), forbidden (credentials), overloaded (asks to be left alone for a while),
-// unavailable (no answer, a half answer, or one that makes no sense). They name the store and never its credentials.
+// Errors: not_found, storage_full (no room), forbidden (credentials, or another key), overloaded (asks to be left alone
+// for a while), unavailable (no answer, a half answer, or one that makes no sense), invalid_request (a name that is
+// none). They name the store and never its credentials.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +40,9 @@ class ObjectStore {
   virtual std::vector<Result<std::vector<std::byte>>> get(std::span<const std::string> names, std::size_t most) = 0;
   // Also those that are not there.
   virtual Outcomes remove(std::span<const std::string> names) = 0;
-  // Whole names of what is directly in a folder ("sessions/sess_k3…"), sorted; none where there is no such folder.
-  // unavailable where there are more than so many.
+  // Whole names of what is directly in a folder ("sessions/sess_k3…"), sorted: objects and folders; none where there is
+  // no such folder. "" is the store itself. Where folders cannot be removed (WebDAV), also those that nothing is left
+  // in. unavailable where there are more than so many.
   virtual Result<std::vector<std::string>> list(const std::string& folder, std::size_t most) = 0;
 };
 
