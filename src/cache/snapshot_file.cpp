@@ -102,6 +102,34 @@ Result<void> check_head(std::span<const std::byte> head, std::uint64_t file_byte
   return {};
 }
 
+std::size_t bytes_of_head(std::span<const std::byte> head) {
+  return kHeadBytes + 4 * std::size_t{get<std::uint32_t>(head, 12)};
+}
+
+// `head`: with the tokens. REQUIRES: check_head() has found nothing
+Result<void> read_head(std::span<const std::byte> head, Opened& out) {
+  Checksummer sum;
+  sum.add(head.first(kHeadSum));
+  sum.add(head.subspan(kHeadBytes));
+  if (!has_bytes(head, kHeadSum, sum.result())) return damaged("its header or its tokens were changed");
+  out.head.key = {get<std::uint64_t>(head, 24), get<std::uint64_t>(head, 32)};
+  out.head.kv_bytes = get<std::uint64_t>(head, 16);
+  out.block_tokens = get<std::uint16_t>(head, 10);
+  out.head.tokens.resize((head.size() - kHeadBytes) / 4);
+  for (std::size_t i = 0; i < out.head.tokens.size(); ++i) {
+    out.head.tokens[i] = static_cast<Token>(get<std::uint32_t>(head, kHeadBytes + 4 * i));
+  }
+  std::ranges::copy(head.subspan(kKvSum, out.kv_sum.size()), out.kv_sum.begin());
+  return {};
+}
+
+Result<std::shared_ptr<KvSnapshot>> room_for(const Opened& opened) {
+  const auto tokens = static_cast<TokenCount>(opened.head.tokens.size());
+  auto kv = KvSnapshot::with_room(opened.head.kv_bytes, tokens, opened.block_tokens);
+  if (!kv) return Error{ErrorCode::unavailable, "there is no memory for its KV", ""};
+  return kv;
+}
+
 Result<Opened> open_snapshot(int folder, const std::string& name, const ModelIdentity& identity,
                              const SnapshotLimits& limits) {
   auto opened = open_whole(folder, name);
@@ -114,22 +142,9 @@ Result<Opened> open_snapshot(int folder, const std::string& name, const ModelIde
   std::vector<std::byte> head(kHeadBytes);
   if (auto got = read_exactly(out.file.get(), head); !got) return got.error();
   if (auto good = check_head(head, file_bytes, identity, limits); !good) return good.error();
-  const auto tokens = get<std::uint32_t>(head, 12);
-  head.resize(kHeadBytes + 4 * std::size_t{tokens});
+  head.resize(bytes_of_head(head));
   if (auto got = read_exactly(out.file.get(), std::span(head).subspan(kHeadBytes)); !got) return got.error();
-  Checksummer sum;
-  sum.add(std::span(head).first(kHeadSum));
-  sum.add(std::span(head).subspan(kHeadBytes));
-  if (!has_bytes(head, kHeadSum, sum.result())) return damaged("its header or its tokens were changed");
-
-  out.head.key = {get<std::uint64_t>(head, 24), get<std::uint64_t>(head, 32)};
-  out.head.kv_bytes = get<std::uint64_t>(head, 16);
-  out.block_tokens = get<std::uint16_t>(head, 10);
-  out.head.tokens.resize(tokens);
-  for (std::size_t i = 0; i < tokens; ++i) {
-    out.head.tokens[i] = static_cast<Token>(get<std::uint32_t>(head, kHeadBytes + 4 * i));
-  }
-  std::ranges::copy(std::span(head).subspan(kKvSum, out.kv_sum.size()), out.kv_sum.begin());
+  if (auto good = read_head(head, out); !good) return good.error();
   return out;
 }
 
@@ -160,15 +175,44 @@ Result<LoadedSnapshot> read_snapshot(int folder, const std::string& name, const 
                                      const SnapshotLimits& limits) {
   auto opened = open_snapshot(folder, name, identity, limits);
   if (!opened) return opened.error();
-  const auto tokens = static_cast<TokenCount>(opened->head.tokens.size());
-  const auto kv = KvSnapshot::with_room(opened->head.kv_bytes, tokens, opened->block_tokens);
-  if (!kv) return Error{ErrorCode::unavailable, "there is no memory for its KV", ""};
-  for (std::size_t i = 0; i < kv->blocks().size(); ++i) {
-    if (auto got = read_exactly(opened->file.get(), kv->writable(i)); !got) return got.error();
+  auto kv = room_for(*opened);
+  if (!kv) return kv.error();
+  for (std::size_t i = 0; i < (*kv)->blocks().size(); ++i) {
+    if (auto got = read_exactly(opened->file.get(), (*kv)->writable(i)); !got) return got.error();
   }
-  if (checksum_of(*kv) != opened->kv_sum) return damaged("its KV was changed");
+  if (checksum_of(**kv) != opened->kv_sum) return damaged("its KV was changed");
   ::futimens(opened->file.get(), nullptr);  // for the order of use; without it only a worse choice is made
-  return LoadedSnapshot{std::move(opened->head), kv};
+  return LoadedSnapshot{std::move(opened->head), std::move(*kv)};
+}
+
+std::vector<std::byte> pack_snapshot(const ModelIdentity& identity, LastingKey key, std::span<const Token> tokens,
+                                     const KvSnapshot& kv) {
+  CHECK(!tokens.empty() && std::cmp_equal(kv.tokens(), tokens.size()));
+  std::vector<std::byte> out = make_head(identity, key, tokens, kv);
+  out.reserve(out.size() + kv.size());
+  for (const KvBlockPtr& block : kv.blocks()) {
+    out.insert(out.end(), block->bytes().begin(), block->bytes().end());
+  }
+  return out;
+}
+
+Result<LoadedSnapshot> unpack_snapshot(std::span<const std::byte> bytes, const ModelIdentity& identity,
+                                       const SnapshotLimits& limits) {
+  if (bytes.size() < kHeadBytes) return damaged("it is too short");
+  if (auto good = check_head(bytes, bytes.size(), identity, limits); !good) return good.error();
+  Opened opened;
+  const std::size_t head_bytes = bytes_of_head(bytes);
+  if (auto good = read_head(bytes.first(head_bytes), opened); !good) return good.error();
+  auto kv = room_for(opened);
+  if (!kv) return kv.error();
+  std::span<const std::byte> rest = bytes.subspan(head_bytes);
+  for (std::size_t i = 0; i < (*kv)->blocks().size(); ++i) {
+    const std::span<std::byte> block = (*kv)->writable(i);
+    std::ranges::copy(rest.first(block.size()), block.begin());
+    rest = rest.subspan(block.size());
+  }
+  if (checksum_of(**kv) != opened.kv_sum) return damaged("its KV was changed");
+  return LoadedSnapshot{std::move(opened.head), std::move(*kv)};
 }
 
 }  // namespace chasqui

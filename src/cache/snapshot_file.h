@@ -71,4 +71,11 @@ Result<SnapshotHead> read_snapshot_head(int folder, const std::string& name, con
 Result<LoadedSnapshot> read_snapshot(int folder, const std::string& name, const ModelIdentity& identity,
                                      const SnapshotLimits& limits);
 
+// The same as bytes in memory, for stores that are no folder.
+// REQUIRES: as write_snapshot()
+std::vector<std::byte> pack_snapshot(const ModelIdentity& identity, LastingKey key, std::span<const Token> tokens,
+                                     const KvSnapshot& kv);
+Result<LoadedSnapshot> unpack_snapshot(std::span<const std::byte> bytes, const ModelIdentity& identity,
+                                       const SnapshotLimits& limits);
+
 }  // namespace chasqui

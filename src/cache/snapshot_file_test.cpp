@@ -328,5 +328,21 @@ TEST_F(SnapshotFile, IsLaidOutAsTheHeaderSays) {
   EXPECT_TRUE(std::ranges::equal(kv_->bytes(), std::span(bytes).subspan(112)));
 }
 
+TEST_F(SnapshotFile, IsTheSameInMemory) {
+  write();
+  const std::vector<std::byte> packed = pack_snapshot(fake_identity(), kFileKey, tokens_, *kv_);
+  ASSERT_EQ(packed, folder_.bytes(kName));
+  const auto loaded = unpack_snapshot(packed, fake_identity(), {});
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(loaded->head.tokens, tokens_);
+  EXPECT_TRUE(same_bytes(*loaded->kv, *kv_));
+  for (std::size_t at = 0; at < packed.size(); ++at) {
+    std::vector<std::byte> changed = packed;
+    changed[at] ^= std::byte{4};
+    EXPECT_FALSE(unpack_snapshot(changed, fake_identity(), {})) << at;
+    EXPECT_FALSE(unpack_snapshot(std::span(packed).first(at), fake_identity(), {})) << at;
+  }
+}
+
 }  // namespace
 }  // namespace chasqui

@@ -20,17 +20,11 @@
 #include "base/metrics.h"
 #include "cache/private_folder.h"
 #include "engine/session_file.h"
+#include "engine/session_writer.h"
 
 namespace chasqui {
 
-// What has become of one session: all of it, or a turn behind what was written, or neither: it has gone.
-struct SessionChange {
-  std::string id;
-  std::optional<SessionImage> image{};
-  std::optional<SessionTurn> turn{};  // what was written before was written by this store, or found by it
-};
-
-class SessionStore {
+class SessionStore final : public SessionWriter {
  public:
   struct Found {
     std::vector<SessionImage> sessions;  // that this model can go on with, in the order in which they were made
@@ -45,12 +39,12 @@ class SessionStore {
 
   // Removes what an end in the middle of a write has left behind. `now`: seconds since 1970.
   Found load(const SessionFileLimits& limits, std::int64_t now);
-  // What became of each, in their order. Those without an error are what is found after any end of the process.
-  std::vector<std::optional<Error>> write(const std::vector<SessionChange>& changes);
 
-  const std::string& path() const { return folder_.path(); }
-  // Any thread: into files, so far.
-  const Counter& bytes_written() const { return bytes_written_; }
+  std::vector<std::optional<Error>> write(const std::vector<SessionChange>& changes) override;
+  // It writes sessions whole by itself.
+  std::size_t turns_max() const override { return SIZE_MAX; }
+  const std::string& place() const override { return folder_.path(); }
+  const Counter& bytes_written() const override { return bytes_written_; }
 
  private:
   SessionStore(PrivateFolder folder, const VocabularyId& vocabulary)

@@ -55,7 +55,7 @@ void SessionPersister::bring_back(SessionTable& sessions, const KeyRing& keys, T
   damaged_.set(static_cast<std::int64_t>(found.damaged));
   foreign_.set(static_cast<std::int64_t>(found.foreign));
   left_.set(static_cast<std::int64_t>(left));
-  log_info("sessions on disk", {{"folder", store_->path()},
+  log_info("sessions on disk", {{"folder", store_->place()},
                                 {"sessions", found.sessions.size() - left},
                                 {"expired", found.expired},
                                 {"damaged", found.damaged},
@@ -140,7 +140,7 @@ void SessionPersister::take_outcome(const std::vector<SessionChange>& batch,
     }
   }
   if (failure_) {
-    log_error("sessions could not be written", {{"folder", store_->path()},
+    log_error("sessions could not be written", {{"folder", store_->place()},
                                                 {"sessions", failures_now_.size()},
                                                 {"one", failures_now_.begin()->first},
                                                 {"reason", failure_->message}});

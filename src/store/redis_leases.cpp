@@ -1,0 +1,159 @@
+#include "store/redis_leases.h"
+
+#include <charconv>
+#include <utility>
+
+namespace chasqui::store {
+namespace {
+
+// Where the process that removes a session's objects has died, another one does it after so many seconds.
+constexpr std::int64_t kRetryRemoval = 60;
+
+// KEYS: the session. ARGV: node, owner.
+const std::string kClaim = R"(
+local held = redis.call('HMGET', KEYS[1], 'token', 'node', 'tenant', 'last', 'gone')
+if not held[1] then return {'lost'} end
+if held[5] or held[3] ~= ARGV[2] then return {'none'} end
+if held[2] == ARGV[1] then return {'here', held[1], held[4]} end
+redis.call('HSET', KEYS[1], 'node', ARGV[1])
+return {'taken', tostring(redis.call('HINCRBY', KEYS[1], 'token', 1)), held[4]}
+)";
+
+// KEYS: the session, the sorted set. ARGV: node, owner, token, last, when to remove, id, fresh.
+const std::string kCommit = R"(
+local held = redis.call('HMGET', KEYS[1], 'token', 'node', 'gone')
+if held[3] then return 'ended' end
+if not held[1] then
+  if ARGV[7] ~= '1' then return 'lost' end
+elseif held[1] ~= ARGV[3] or held[2] ~= ARGV[1] then return 'passed' end
+redis.call('HSET', KEYS[1], 'token', ARGV[3], 'node', ARGV[1], 'tenant', ARGV[2], 'last', ARGV[4])
+redis.call('ZADD', KEYS[2], ARGV[5], ARGV[6])
+return 'held'
+)";
+
+// The same.
+const std::string kEnd = R"(
+local held = redis.call('HMGET', KEYS[1], 'token', 'node', 'gone')
+if held[3] then return 'held' end
+if not held[1] then
+  if ARGV[7] ~= '1' then return 'lost' end
+elseif held[1] ~= ARGV[3] or held[2] ~= ARGV[1] then return 'passed' end
+redis.call('HSET', KEYS[1], 'token', ARGV[3], 'node', ARGV[1], 'tenant', ARGV[2], 'gone', '1')
+redis.call('ZADD', KEYS[2], ARGV[5], ARGV[6])
+return 'held'
+)";
+
+// The same.
+const std::string kRestore = R"(
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+redis.call('HSET', KEYS[1], 'token', ARGV[3], 'node', ARGV[1], 'tenant', ARGV[2], 'last', ARGV[4])
+redis.call('ZADD', KEYS[2], ARGV[5], ARGV[6])
+return 1
+)";
+
+// KEYS: the sorted set. ARGV: now, at most, when to try again, what the keys of sessions begin with.
+const std::string kEndOld = R"(
+local old = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
+for _, id in ipairs(old) do
+  redis.call('HSET', ARGV[4] .. id, 'gone', '1')
+  redis.call('ZADD', KEYS[1], ARGV[3], id)
+end
+return old
+)";
+
+Error senseless() { return {ErrorCode::unavailable, "Redis has something else under the keys of sessions", ""}; }
+
+Result<std::uint64_t> lease_of(const RedisReply& reply) {
+  std::uint64_t out = 0;
+  const char* const end = reply.text.data() + reply.text.size();
+  const auto [last, failed] = std::from_chars(reply.text.data(), end, out);
+  if (reply.kind != RedisReply::Kind::text || failed != std::errc{} || last != end || out == 0) return senseless();
+  return out;
+}
+
+Result<SessionLeases::Outcome> outcome_of(const RedisReply& reply) {
+  if (reply.kind == RedisReply::Kind::error) {
+    return Error{ErrorCode::unavailable, "Redis refuses: " + reply.text, ""};
+  }
+  if (reply.text == "held") return SessionLeases::Outcome::held;
+  if (reply.text == "passed") return SessionLeases::Outcome::passed;
+  if (reply.text == "ended") return SessionLeases::Outcome::ended;
+  if (reply.text == "lost") return SessionLeases::Outcome::lost;
+  return senseless();
+}
+
+}  // namespace
+
+RedisCommand RedisLeases::script_of(const std::string& script, const LeaseStep& step) const {
+  return {"EVAL",
+          script,
+          "2",
+          key_ + step.id,
+          old_,
+          node_,
+          std::to_string(step.owner),
+          std::to_string(step.lease),
+          step.last,
+          std::to_string(step.remove_at),
+          step.id,
+          step.fresh ? "1" : "0"};
+}
+
+Result<SessionClaim> RedisLeases::claim(const std::string& id, std::uint64_t owner) {
+  const auto reply = redis_.run_one({"EVAL", kClaim, "1", key_ + id, node_, std::to_string(owner)});
+  if (!reply) return reply.error();
+  if (reply->list.empty()) return senseless();
+  const std::string& said = reply->list[0].text;
+  if (said == "none") return SessionClaim{};
+  if (said == "lost") return SessionClaim{.kind = SessionClaim::Kind::lost};
+  if (reply->list.size() < 2) return senseless();
+  const auto lease = lease_of(reply->list[1]);
+  if (!lease) return lease.error();
+  SessionClaim out{said == "here" ? SessionClaim::Kind::here : SessionClaim::Kind::taken, *lease};
+  if (reply->list.size() > 2) out.last = reply->list[2].text;
+  return out;
+}
+
+Result<std::vector<SessionLeases::Outcome>> RedisLeases::commit(std::span<const LeaseStep> steps) {
+  std::vector<RedisCommand> commands;
+  for (const LeaseStep& step : steps) commands.push_back(script_of(kCommit, step));
+  const auto replies = redis_.run(commands);
+  if (!replies) return replies.error();
+  std::vector<Outcome> out;
+  for (const RedisReply& reply : *replies) {
+    const auto outcome = outcome_of(reply);
+    if (!outcome) return outcome.error();
+    out.push_back(*outcome);
+  }
+  return out;
+}
+
+Result<SessionLeases::Outcome> RedisLeases::end(const LeaseStep& step) {
+  const auto reply = redis_.run_one(script_of(kEnd, step));
+  if (!reply) return reply.error();
+  return outcome_of(*reply);
+}
+
+Result<void> RedisLeases::forget(const std::string& id) {
+  const std::vector<RedisCommand> both{{"DEL", key_ + id}, {"ZREM", old_, id}};
+  const auto replies = redis_.run(both);
+  if (!replies) return replies.error();
+  return {};
+}
+
+Result<bool> RedisLeases::restore(const LeaseStep& step) {
+  const auto reply = redis_.run_one(script_of(kRestore, step));
+  if (!reply) return reply.error();
+  return reply->integer == 1;
+}
+
+Result<std::vector<std::string>> RedisLeases::end_old(std::int64_t now, std::size_t most) {
+  const auto reply = redis_.run_one({"EVAL", kEndOld, "1", old_, std::to_string(now), std::to_string(most),
+                                     std::to_string(now + kRetryRemoval), key_});
+  if (!reply) return reply.error();
+  std::vector<std::string> out;
+  for (const RedisReply& id : reply->list) out.push_back(id.text);
+  return out;
+}
+
+}  // namespace chasqui::store

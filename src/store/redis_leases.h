@@ -1,0 +1,41 @@
+// Leases of sessions in Redis, where each step is one script. One thread at a time.
+//
+//   chasqui:SCOPEsession:ID   token, node, tenant, last, gone
+//   chasqui:SCOPEsessions     sorted set of IDs by when they may be removed
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/redis_connection.h"
+#include "store/session_leases.h"
+
+namespace chasqui::store {
+
+class RedisLeases final : public SessionLeases {
+ public:
+  // `node`: this process, unlike any other one. `scope`: a model of several, with a colon behind it.
+  RedisLeases(const RedisAddress& address, Duration patience, std::string node, const std::string& scope)
+      : redis_(address, patience),
+        node_(std::move(node)),
+        key_("chasqui:" + scope + "session:"),
+        old_("chasqui:" + scope + "sessions") {}
+
+  Result<SessionClaim> claim(const std::string& id, std::uint64_t owner) override;
+  Result<std::vector<Outcome>> commit(std::span<const LeaseStep> steps) override;
+  Result<Outcome> end(const LeaseStep& step) override;
+  Result<void> forget(const std::string& id) override;
+  Result<bool> restore(const LeaseStep& step) override;
+  Result<std::vector<std::string>> end_old(std::int64_t now, std::size_t most) override;
+
+ private:
+  RedisCommand script_of(const std::string& script, const LeaseStep& step) const;
+
+  RedisConnection redis_;
+  const std::string node_;
+  const std::string key_;  // what the keys of sessions begin with
+  const std::string old_;
+};
+
+}  // namespace chasqui::store
