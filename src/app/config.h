@@ -12,6 +12,7 @@
 #include "api/delivery/kept_stream_limits.h"
 #include "app/adapter_options.h"
 #include "app/media_options.h"
+#include "app/shared_store_options.h"
 #include "app/operation_options.h"
 #include "app/speculation_options.h"
 #include "app/value_origin.h"
@@ -123,6 +124,8 @@ struct ServeConfig {
   Duration session_ttl = kTimeLimit<"session_ttl_seconds">;  // since the last use, where a client does not say
   std::size_t sessions_max = kSizeLimit<"sessions">;
   std::optional<std::size_t> tenant_sessions;  // 0: no limit; none: a quarter of all for each tenant that has a key
+
+  SharedStoreFlags shared;  // what nodes share; of the whole server
 
   std::string batch_dir;  // folder for files and batches; empty: there are none
   std::int64_t batch_mib = kBatchDisk;

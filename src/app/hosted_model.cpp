@@ -103,9 +103,10 @@ HostedModel::HostedModel(ModelParts parts, const ModelHost& host, HostedModel* b
               .adapters = adapters_,
               .responses = conversations_->responses,
               .embeddings = embeddings_,
+              .identity = parts.identity,
               .vocabulary = parts.vocabulary},
       watch_(host.loop, engine_, streams_, settings_.name) {
-  take_sessions(std::move(parts.folders.sessions), host, before == nullptr);
+  take_sessions(parts.folders, host, before == nullptr);
   if (before != nullptr) adapters_.take_over(*before->adapters_.list());
   if (slot_files_) {
     slots_.emplace(slot_files_, engine_, host.clock, host.loop);
@@ -127,15 +128,20 @@ HostedModel::HostedModel(ModelParts parts, const ModelHost& host, HostedModel* b
   }
 }
 
-void HostedModel::take_sessions(std::unique_ptr<SessionStore> store, const ModelHost& host, bool first) {
+void HostedModel::take_sessions(Folders& folders, const ModelHost& host, bool first) {
   SessionTable& sessions = conversations_->sessions;
   sessions.use_model(session_limits(config_, shape_), *model_.tokenizer, served_.vocabulary);
   sessions.on_unpinned([this](std::uint64_t pin) { engine_.unpin(pin); });
-  if (first && store) {
-    conversations_->persister.emplace(std::move(store), host.loop, host.clock)
-        .bring_back(sessions, host.keys, shape_.vocabulary);
+  if (first && folders.shared_sessions) {
+    SessionPersister& persister = conversations_->persister.emplace(folders.shared_sessions, host.loop, host.clock);
+    conversations_->sharing.emplace(folders.shared_sessions, persister, sessions, host.loop, host.clock);
+  } else if (first && folders.sessions) {
+    const std::shared_ptr<SessionStore> writer = std::move(folders.sessions);
+    conversations_->persister.emplace(writer, host.loop, host.clock)
+        .bring_back(*writer, sessions, host.keys, shape_.vocabulary);
   }
   if (conversations_->persister) served_.persister = &*conversations_->persister;
+  if (conversations_->sharing) served_.sharing = &*conversations_->sharing;
 }
 
 void HostedModel::follow_finished(RequestLog& requests) {

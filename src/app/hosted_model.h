@@ -95,7 +95,7 @@ class HostedModel {
   const void* owner_of(std::int32_t place) const { return &engine_.metrics().adapter_steps.at(index_of(place)); }
   static std::size_t index_of(std::int32_t place) { return static_cast<std::size_t>(place) + 1; }
   void follow_finished(RequestLog& requests);
-  void take_sessions(std::unique_ptr<SessionStore> store, const ModelHost& host, bool first);
+  void take_sessions(Folders& folders, const ModelHost& host, bool first);
 
   const bool first_;  // of its versions
   const std::shared_ptr<const ServeConfig> owned_config_;

@@ -184,6 +184,7 @@ ServeConfig tried(ServeConfig model) {
   model.keep_tuning = false;
   model.cache_disk.clear();
   model.session_dir.clear();
+  model.shared = {};
   model.slot_save_path.clear();
   model.model.slots = 1;
   model.model.cells = 512;

@@ -9,6 +9,7 @@
 #include "api/core/key_ring.h"
 #include "api/openai/response_store.h"
 #include "api/session/session_persister.h"
+#include "api/session/session_sharing.h"
 #include "app/session_sweep.h"
 #include "base/clock.h"
 #include "base/free_later.h"
@@ -28,11 +29,13 @@ struct ModelConversations {
   void add_metrics_to(MetricsPage& page) const {
     sessions.metrics().add_to(page);
     if (persister) persister->add_to(page);
+    if (sharing) sharing->add_to(page);
   }
 
   ResponseStore responses;
   SessionTable sessions;
   std::optional<SessionPersister> persister;  // none: they end with the process
+  std::optional<SessionSharing> sharing;      // none: they are this node's alone
   SessionSweep sweep;
 };
 

@@ -16,7 +16,8 @@ namespace chasqui {
 namespace {
 
 // Groups of options, and options of other groups, that are of the whole server.
-constexpr std::array<std::string_view, 3> kServersGroups = {"Listeners", "Web pages", "Resumable streams"};
+constexpr std::array<std::string_view, 4> kServersGroups = {"Listeners", "Web pages", "Resumable streams",
+                                                           "What nodes share"};
 constexpr std::array<std::string_view, 28> kServersFlags = {"--timeout",         "--sse-ping-interval",
                                                             "--drain-time",      "--drain-delay",
                                                             "--tenant-requests", "--supervise",

@@ -87,12 +87,14 @@ Result<void> open_encodings(const ServeConfig& config, const ModelParts& parts, 
 }
 
 // Sessions go on in the table, and the folder, of the version before.
-Result<Folders> open_folders(const ServeConfig& config, const ModelParts& parts, const ModelConfig& context,
+Result<Folders> open_folders(const ServeConfig& config, ModelParts& parts, const ModelConfig& context,
                              const ModelShape& shape, const Predecessor* before) {
   Folders out;
-  if (config.cache_disk.empty() && config.session_dir.empty() && config.slot_save_path.empty()) return out;
+  const bool keeps = !config.cache_disk.empty() || !config.session_dir.empty() || !config.slot_save_path.empty();
+  if (!keeps && !config.shared.wanted()) return out;
   const auto identity = parts.model.identify(context, shape);
   if (!identity) return identity.error();
+  parts.identity = *identity;
   if (before != nullptr) {
     if (before->snapshots) out.snapshots = before->snapshots->hand_over(*identity);
     out.encodings = before->encodings;  // each file says of which projector it is
@@ -112,6 +114,12 @@ Result<Folders> open_folders(const ServeConfig& config, const ModelParts& parts,
     auto store = SessionStore::open(folder_of(config, config.session_dir) + "/sessions", parts.vocabulary);
     if (!store) return store.error();
     out.sessions = std::move(*store);
+  }
+  if (config.shared.wanted()) {
+    const std::string root = config.listed == 1 ? "" : shared_root_of(names_of_model(config).front());
+    auto shared = open_shared_sessions(config.shared, root, parts.vocabulary);
+    if (!shared) return shared.error();
+    out.shared_sessions = std::move(*shared);
   }
   if (!config.slot_save_path.empty()) {
     const std::uint64_t most = static_cast<std::uint64_t>(config.slot_save_mib) << 20;

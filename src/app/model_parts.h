@@ -27,6 +27,7 @@ struct Folders {
   std::shared_ptr<SnapshotFolder> snapshots;
   std::shared_ptr<EncodingFolder> encodings;  // beside snapshots, where a model reads pictures or sounds, or did
   std::unique_ptr<SessionStore> sessions;
+  std::shared_ptr<SharedSessionStore> shared_sessions;  // in its place
   std::shared_ptr<SlotFiles> slots;
 };
 
@@ -50,6 +51,7 @@ struct ModelParts {
   EmbeddingConfig embedding{};
   Duration trial{};                            // what trying it took before
   Checksum vocabulary{};                       // model/vocabulary_identity
+  ModelIdentity identity{};                    // whose KV it computes; zeros: none is kept beyond the process
   std::optional<FileStamp> stamp{};            // of its file; none: it has none
   std::uint64_t needs = 0;                     // bytes of memory; 0: not known
   std::shared_ptr<const ServeConfig> owned{};  // `config`, where that is not one of the server's

@@ -99,8 +99,9 @@ int serve_with(ServeConfig& config, const HeldHangup& hangup, const LogMetrics& 
   if (!plan) return fail(plan.error(), 2);  // as for every mistake on the command line
   KeyRing keys;
   keys.replace(plan->keys);
-  // OpenSSL writes to sockets without the flag that Asio has, so a client that has gone would end the process.
-  if (plan->tls) std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
+  // OpenSSL and hiredis write to sockets without the flag that Asio has: a peer that has gone would end the process.
+  const bool closes = plan->tls || config.shared.wanted();
+  if (closes) std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
   std::shared_ptr<JobFolder> jobs;
   if (!config.batch_dir.empty()) {
     auto folder = JobFolder::open(config.batch_dir);

@@ -307,6 +307,7 @@ void add_serve_options(CLI::App& app, ServeConfig& config) {
   add_media_options(app, config.media);
   add_session_options(app, config);
   add_folder_options(app, config);
+  add_shared_store_options(app, config.shared);
   add_listener_options(app, config);
   add_web_options(app, config.web);
   add_speculation_options(app, config.speculation);

@@ -181,6 +181,10 @@ Result<LoadOptions> plan_model(ServeConfig& config) {
 Result<ServePlan> plan_serve(ServeConfig& config) {
   auto plan = plan_server(config);
   if (!plan) return with_origin(plan.error(), config.origins);
+  if (auto usable = complete_shared_store(config.shared, config.session_dir); !usable) {
+    return with_origin(usable.error(), config.origins);
+  }
+  for (ServeConfig& model : config.models) model.shared = config.shared;
   share_cores(config.models);
   let_large_ones_rest(config.models);
   config.decoders = std::make_shared<MediaDecoders>();

@@ -82,7 +82,7 @@ EngineConfig engine_config(const ServeConfig& config, const ModelInfo& model, co
   EngineConfig out;
   for (const AdapterInfo& adapter : model.adapters) out.adapters.push_back(adapter.name);
   out.reuse = reuse_config(config);
-  out.reuse.notes_slots = !config.slot_save_path.empty();
+  out.reuse.notes_slots = !config.slot_save_path.empty() || config.shared.wanted();
   out.targets = config.targets;
   out.policy = config.policy;
   out.draft_tokens_max = config.speculation.draft_tokens_max();

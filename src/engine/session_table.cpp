@@ -200,6 +200,14 @@ Result<std::optional<RequestId>> SessionTable::end(std::uint32_t tenant, const S
   return std::optional((*session)->request);
 }
 
+bool SessionTable::leave(const SessionId& id) {
+  const auto found = sessions_.find(id.text);
+  if (found == sessions_.end()) return true;
+  if (found->second->state != Session::State::idle) return false;
+  remove(*found->second);
+  return true;
+}
+
 // Nothing in a session of plain text.
 std::unique_ptr<AnswerText> SessionTable::answer_text(const Session& session) const {
   if (!session.before_answer.chat) return nullptr;

@@ -136,6 +136,9 @@ class SessionTable {
   // The one change since then could not be kept on disk, and the client is told so: the history is again what it
   // was. Does nothing when the session is in use, or more has come on top of it: that is kept or refused together.
   void take_back(const SessionMark& before);
+  // Another node has it: it goes without its end being told. False: it is in use, and stays.
+  bool leave(const SessionId& id);
+  bool has(const SessionId& id) const { return sessions_.contains(id.text); }
   // Removes those that were unused for too long.
   void expire(TimePoint now);
 

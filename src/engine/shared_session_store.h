@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/kv_snapshot.h"
+#include "core/model_identity.h"
 #include "engine/session_file.h"
 #include "engine/session_writer.h"
 #include "engine/slot_store.h"
@@ -48,16 +48,19 @@ class SharedSessionStore : public SessionWriter {
   // not_found: there is no such session of this owner; conflict: another node has taken it meanwhile, or its tokens are
   // of another vocabulary; unavailable: the store does not have, or does not give, what was acknowledged.
   virtual Result<TakenSession> take(const std::string& id, std::uint64_t owner, const SessionClaim& claim,
-                                    const SessionFileLimits& limits, std::int64_t now) = 0;
+                                    const VocabularyId& vocabulary, const SessionFileLimits& limits,
+                                    std::int64_t now) = 0;
   // The same thread: removes sessions whose time was over at `now` and that no node has removed. How many.
   virtual Result<std::size_t> sweep(std::int64_t now) = 0;
 
   // On a third thread: what was computed of a session, so that the next node need not compute it again. It is no part
   // of any promise.
-  virtual Result<void> put_kv(const std::string& id, const Tenant& tenant, const SlotCopy& copy) = 0;
+  virtual Result<void> put_kv(const std::string& id, const Tenant& tenant, const ModelIdentity& model,
+                              const SlotCopy& copy) = 0;
   // Of a beginning of `history`. Nothing: there is none for this model.
   virtual Result<std::optional<SlotCopy>> get_kv(const std::string& id, const Tenant& tenant,
-                                                 std::span<const Token> history, const SnapshotLimits& limits) = 0;
+                                                 const ModelIdentity& model, std::span<const Token> history,
+                                                 const SnapshotLimits& limits) = 0;
 };
 
 }  // namespace chasqui

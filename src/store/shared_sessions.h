@@ -1,6 +1,6 @@
 // SharedSessionStore over an object store and Redis. A change becomes an object under a name of its own; then Redis is
-// asked whether this node still has the lease, and told the name; then the change is acknowledged. Whoever takes the
-// session reads from the object that Redis names back to the one in which the session is whole, so that an object which
+// asked whether this node still has the lease, and told the name; then the change is acknowledged. The node that takes
+// the session reads from the object that Redis names back to the one in which the session is whole, so that an object which
 // was never acknowledged, or comes late from a node that has lost the session, changes nothing.
 //
 // The names of objects that a newer one makes useless are kept until the store has removed them.
@@ -15,7 +15,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/model_identity.h"
 #include "engine/shared_session_store.h"
 #include "store/object_store.h"
 #include "store/session_leases.h"
@@ -26,8 +25,7 @@ namespace chasqui::store {
 struct SharedSessionsConfig {
   std::string place;  // for messages
   std::string root;   // of the objects of this model; empty: the store's own
-  VocabularyId vocabulary{};
-  ModelIdentity model{};      // whose KV it is
+  VocabularyId vocabulary{};  // of sessions that do not say
   std::uint32_t writer = 0;   // ObjectNumber::writer of this process
 };
 
@@ -46,12 +44,14 @@ class SharedSessions final : public SharedSessionStore {
 
   Result<SessionClaim> claim(const std::string& id, std::uint64_t owner) override;
   Result<TakenSession> take(const std::string& id, std::uint64_t owner, const SessionClaim& claim,
-                            const SessionFileLimits& limits, std::int64_t now) override;
+                            const VocabularyId& vocabulary, const SessionFileLimits& limits,
+                            std::int64_t now) override;
   std::vector<std::optional<Error>> write(const std::vector<SessionChange>& changes) override;
   Result<std::size_t> sweep(std::int64_t now) override;
-  Result<void> put_kv(const std::string& id, const Tenant& tenant, const SlotCopy& copy) override;
-  Result<std::optional<SlotCopy>> get_kv(const std::string& id, const Tenant& tenant, std::span<const Token> history,
-                                         const SnapshotLimits& limits) override;
+  Result<void> put_kv(const std::string& id, const Tenant& tenant, const ModelIdentity& model,
+                      const SlotCopy& copy) override;
+  Result<std::optional<SlotCopy>> get_kv(const std::string& id, const Tenant& tenant, const ModelIdentity& model,
+                                         std::span<const Token> history, const SnapshotLimits& limits) override;
 
   // A session is read in as many transfers as it has turns.
   std::size_t turns_max() const override { return 32; }

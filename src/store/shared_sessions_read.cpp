@@ -34,7 +34,8 @@ std::uint32_t short_sum(std::span<const Token> tokens) {
 }  // namespace
 
 Result<TakenSession> SharedSessions::take(const std::string& id, std::uint64_t owner, const SessionClaim& claim,
-                                          const SessionFileLimits& limits, std::int64_t now) {
+                                          const VocabularyId& vocabulary, const SessionFileLimits& limits,
+                                          std::int64_t now) {
   const bool lost = claim.kind == SessionClaim::Kind::lost;
   auto listed = parts_.objects->list(session_folder(config_.root, id), kObjectsMax);
   if (!listed) return listed.error();
@@ -48,7 +49,7 @@ Result<TakenSession> SharedSessions::take(const std::string& id, std::uint64_t o
 
   auto bytes = join(id, *last, *pieces);
   if (!bytes) return bytes.error();
-  auto loaded = read_session(*bytes, config_.vocabulary, limits);
+  auto loaded = read_session(*bytes, vocabulary, limits);
   if (!loaded) return not_as_said(loaded.error().message);
   SessionImage& image = loaded->image;
   if (image.id.text != id || loaded->place.end != bytes->size()) return not_as_said("it is cut, or another one");
@@ -134,14 +135,15 @@ Result<std::vector<std::byte>> SharedSessions::join(const std::string& id, Objec
 }
 
 // The names say how many tokens there are, and which.
-Result<void> SharedSessions::put_kv(const std::string& id, const Tenant& tenant, const SlotCopy& copy) {
+Result<void> SharedSessions::put_kv(const std::string& id, const Tenant& tenant, const ModelIdentity& model,
+                                    const SlotCopy& copy) {
   const auto lasting = lasting_tenant(tenant, false);
   if (!lasting || !copy.kv || copy.tokens.empty()) return {};
   const std::string folder = kv_folder(config_.root, id);
   const auto before = parts_.kv_objects->list(folder, kObjectsMax);
   if (!before) return before.error();
   StoredObject object{object_name(folder, {copy.tokens.size(), short_sum(copy.tokens), config_.writer}), {}};
-  object.bytes = pack_snapshot(config_.model, {*lasting, copy.adapters}, copy.tokens, *copy.kv);
+  object.bytes = pack_snapshot(model, {*lasting, copy.adapters}, copy.tokens, *copy.kv);
   const auto put = parts_.kv_objects->put(std::span(&object, 1));
   if (put.front()) return *put.front();
   std::vector<std::string> old = *before;
@@ -151,7 +153,8 @@ Result<void> SharedSessions::put_kv(const std::string& id, const Tenant& tenant,
 }
 
 Result<std::optional<SlotCopy>> SharedSessions::get_kv(const std::string& id, const Tenant& tenant,
-                                                       std::span<const Token> history, const SnapshotLimits& limits) {
+                                                       const ModelIdentity& model, std::span<const Token> history,
+                                                       const SnapshotLimits& limits) {
   const auto lasting = lasting_tenant(tenant, false);
   if (!lasting) return std::optional<SlotCopy>();
   const auto names = parts_.kv_objects->list(kv_folder(config_.root, id), kObjectsMax);
@@ -165,7 +168,7 @@ Result<std::optional<SlotCopy>> SharedSessions::get_kv(const std::string& id, co
     const auto most = snapshot_file_bytes(beginning.size(), limits.kv_bytes);
     auto got = parts_.kv_objects->get(std::span(&name, 1), static_cast<std::size_t>(most));
     if (!got.front()) continue;
-    auto loaded = unpack_snapshot(*got.front(), config_.model, limits);
+    auto loaded = unpack_snapshot(*got.front(), model, limits);
     if (!loaded || loaded->head.key.tenant != *lasting || !std::ranges::equal(loaded->head.tokens, beginning)) continue;
     return std::optional(SlotCopy{0, loaded->head.key.adapter, std::move(loaded->head.tokens), std::move(loaded->kv)});
   }

@@ -17,8 +17,7 @@ const std::string kId = "sess_A1b2";
 
 std::unique_ptr<SharedSessions> node_of(FakeShared& shared, std::uint32_t number) {
   const std::string name = "node" + std::to_string(number);
-  SharedSessionsConfig config{.place = "fake", .root = "", .vocabulary = weights(), .model = fake_identity(),
-                              .writer = number};
+  SharedSessionsConfig config{.place = "fake", .root = "", .vocabulary = weights(), .writer = number};
   SharedSessionsParts parts{std::make_unique<FakeLeases>(shared, name), std::make_unique<FakeLeases>(shared, name),
                             std::make_unique<FakeObjectStore>(shared), std::make_unique<FakeObjectStore>(shared)};
   return std::make_unique<SharedSessions>(std::move(config), std::move(parts));
@@ -42,7 +41,7 @@ Result<TakenSession> take_it(SharedSessions& node, const std::string& id = kId, 
   const auto claim = node.claim(id, owner);
   if (!claim) return claim.error();
   if (claim->kind == SessionClaim::Kind::none) return Error{ErrorCode::not_found, "none", ""};
-  return node.take(id, owner, *claim, kFileLimits, kNow);
+  return node.take(id, owner, *claim, weights(), kFileLimits, kNow);
 }
 
 TEST(SharedSessions, AnotherNodeGoesOnWithWhatWasAcknowledged) {
@@ -151,18 +150,18 @@ TEST(SharedSessions, KvComesBackForAHistoryThatBeginsSo) {
   std::vector<Token> history{1, 2, 3, 4, 5, 6};
   const SlotCopy first{0, 0, {1, 2}, fake_kv(2, 100)};
   const SlotCopy copy{0, 0, {1, 2, 3, 4}, fake_kv(4, 200)};
-  ASSERT_TRUE(a->put_kv(kId, tenant, first));
-  ASSERT_TRUE(a->put_kv(kId, tenant, copy));
+  ASSERT_TRUE(a->put_kv(kId, tenant, fake_identity(), first));
+  ASSERT_TRUE(a->put_kv(kId, tenant, fake_identity(), copy));
   EXPECT_EQ(shared.objects.size(), 1U) << "the one before is of no use";
-  const auto got = b->get_kv(kId, tenant, history, {});
+  const auto got = b->get_kv(kId, tenant, fake_identity(), history, {});
   ASSERT_TRUE(got && *got);
   EXPECT_EQ((*got)->tokens, copy.tokens);
   EXPECT_TRUE(same_bytes(*(*got)->kv, *copy.kv));
 
   history[2] = 9;
-  EXPECT_FALSE(*b->get_kv(kId, tenant, history, {})) << "another history";
-  EXPECT_FALSE(*b->get_kv(kId, Tenant{.id = 4, .lasting = 56}, {copy.tokens}, {})) << "another tenant";
-  EXPECT_FALSE(*b->get_kv(kId, tenant, std::span(copy.tokens).first(3), {}));
+  EXPECT_FALSE(*b->get_kv(kId, tenant, fake_identity(), history, {})) << "another history";
+  EXPECT_FALSE(*b->get_kv(kId, Tenant{.id = 4, .lasting = 56}, fake_identity(), copy.tokens, {})) << "another tenant";
+  EXPECT_FALSE(*b->get_kv(kId, tenant, fake_identity(), std::span(copy.tokens).first(3), {}));
 }
 
 // Three nodes change one session at random, each as the persister does: it claims, takes where the session was not
@@ -223,7 +222,7 @@ class SharedSessionsLife {
     ASSERT_NE(claim->kind, SessionClaim::Kind::none);
     if (claim->kind != SessionClaim::Kind::here || !node.session) {
       node.session.reset();
-      const auto taken = sessions->take(kId, kOwner, *claim, kFileLimits, kNow);
+      const auto taken = sessions->take(kId, kOwner, *claim, weights(), kFileLimits, kNow);
       if (!taken) {
         ASSERT_NE(taken.error().code, ErrorCode::not_found) << taken.error().message;
         return;

@@ -15,6 +15,7 @@
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "core/request.h"
+#include "core/model_identity.h"
 #include "core/request_defaults.h"
 #include "engine/adapter_registry.h"
 #include "model/loaded_model.h"
@@ -26,6 +27,7 @@ class EmbeddingService;
 class Engine;
 class ResponseStore;
 class SessionPersister;
+class SessionSharing;
 class SessionTable;
 class SlotPersister;
 class StreamHub;
@@ -60,9 +62,11 @@ struct ServedModel {
   ResponseStore& responses;
   EmbeddingService& embeddings;
   SessionPersister* persister = nullptr;  // null: sessions end with the process
+  SessionSharing* sharing = nullptr;      // null: sessions are this node's alone
   SlotPersister* slots = nullptr;         // null: slots are not saved
   std::size_t step_watchers = 0;          // of /debug/steps
   ReasoningSwitches switches = {};        // of answers whose reasoning can be ended
+  ModelIdentity identity = {};            // whose KV it computes; zeros: none is kept beyond the process
   Checksum vocabulary = {};               // what its tokens mean; zeros: no version of it is another one's successor
   // Versions of the model that this one has replaced, and that still have requests; the newest has all of them.
   std::vector<ServedModel*> older = {};

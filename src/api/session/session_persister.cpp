@@ -13,8 +13,11 @@ SessionImage image_of(const Session& session, std::int64_t now) {
           session.settings, session.vocabulary, session.tokens, session.chat};
 }
 
+constexpr std::size_t kJobsMax = 1024;  // sessions that are taken from other nodes, and a batch
+
 // `then` comes behind what is still to be written.
 void add_change(SessionChange& change, SessionChange then) {
+  change.expires = then.expires;
   if (!then.turn || (!change.image && !change.turn)) {
     change = std::move(then);
   } else if (change.image) {
@@ -26,25 +29,27 @@ void add_change(SessionChange& change, SessionChange then) {
 
 }  // namespace
 
-SessionPersister::SessionPersister(std::unique_ptr<SessionStore> store, net::EventLoop& loop, const Clock& clock)
-    : store_(std::move(store)),
+SessionPersister::SessionPersister(std::shared_ptr<SessionWriter> writer, net::EventLoop& loop, const Clock& clock)
+    : writer_(std::move(writer)),
       loop_(loop),
       clock_(clock),
       pool_(std::make_unique<net::OffloadPool>(
-          loop, net::OffloadOptions{.threads = 1, .queue_jobs = 1, .stack_bytes = 1 << 20, .name = "sessions"})) {}
+          loop, net::OffloadOptions{.threads = 1, .queue_jobs = kJobsMax, .stack_bytes = 1 << 20, .name = "sessions"})) {
+}
 
 SessionPersister::~SessionPersister() = default;
 
-void SessionPersister::bring_back(SessionTable& sessions, const KeyRing& keys, TokenCount vocabulary) {
+void SessionPersister::bring_back(SessionStore& store, SessionTable& sessions, const KeyRing& keys,
+                                  TokenCount vocabulary) {
   const std::int64_t now = clock_.unix_seconds();
-  SessionStore::Found found = store_->load({vocabulary}, now);
+  SessionStore::Found found = store.load({vocabulary}, now);
   std::size_t left = 0;
   for (SessionImage& image : found.sessions) {
     const auto tenant = keys.tenant_of(image.owner);
     const seconds unused(std::max<std::int64_t>(0, now - image.used));
     const SessionOwner owner{tenant.value_or(0), 0, image.owner};
     const std::string id = image.id.text;
-    Noted noted{image.tokens.size(), image.chat};
+    Noted noted{.tokens = image.tokens.size(), .chat = image.chat, .owner = image.owner, .turns = 0};
     if (tenant && sessions.bring_back(owner, std::move(image), clock_.now() - unused)) {
       noted_.emplace(id, std::move(noted));
     } else {
@@ -55,7 +60,7 @@ void SessionPersister::bring_back(SessionTable& sessions, const KeyRing& keys, T
   damaged_.set(static_cast<std::int64_t>(found.damaged));
   foreign_.set(static_cast<std::int64_t>(found.foreign));
   left_.set(static_cast<std::int64_t>(left));
-  log_info("sessions on disk", {{"folder", store_->place()},
+  log_info("sessions on disk", {{"folder", writer_->place()},
                                 {"sessions", found.sessions.size() - left},
                                 {"expired", found.expired},
                                 {"damaged", found.damaged},
@@ -65,26 +70,66 @@ void SessionPersister::bring_back(SessionTable& sessions, const KeyRing& keys, T
   sessions.set_journal(this);
 }
 
+void SessionPersister::share(SessionTable& sessions) {
+  shared_ = &sessions;
+  sessions.set_journal(this);
+}
+
+void SessionPersister::adopt(const std::string& id, std::uint64_t lease) {
+  noted_.insert_or_assign(id, Noted{.lease = lease});
+  brought_back_.add();
+}
+
+std::uint64_t SessionPersister::lease_of(const std::string& id) const {
+  const auto noted = noted_.find(id);
+  return noted != noted_.end() ? noted->second.lease : 0;
+}
+
+bool SessionPersister::is_leaving(const std::string& id) const {
+  const auto leaves = [&](const SessionChange& change) { return change.id == id && !change.image && !change.turn; };
+  const auto in = [&](const Pending& changes) {
+    return std::ranges::any_of(changes, leaves, [](const auto& each) -> const SessionChange& { return each.second; });
+  };
+  return in(pending_) || in(failed_) || (writing_ && std::ranges::any_of(*writing_, leaves));
+}
+
 void SessionPersister::changed(const Session& session) {
   const std::int64_t now = clock_.unix_seconds();
-  const auto [noted, fresh] = noted_.try_emplace(session.id.text);
-  Noted before = std::exchange(noted->second, {session.tokens.size(), session.chat});
-  if (fresh) return note({.id = session.id.text, .image = image_of(session, now)});
-  // A history grows, or is taken back to what it was.
-  const std::size_t kept = std::min(before.tokens, session.tokens.size());
-  SessionTurn turn{.used = now, .kept = kept, .before = std::move(before.chat), .chat = session.chat};
-  turn.tokens.assign(session.tokens.begin() + static_cast<std::ptrdiff_t>(kept), session.tokens.end());
-  note({.id = session.id.text, .turn = std::move(turn)});
+  // The first lease is of the node that has made the session.
+  Noted& noted = noted_.try_emplace(session.id.text, Noted{.lease = shared_ != nullptr ? 1U : 0U}).first->second;
+  SessionChange change{.id = session.id.text, .lease = noted.lease, .owner = session.owner};
+  change.expires = now + std::chrono::duration_cast<seconds>(session.settings.ttl).count();
+  if (noted.turns >= writer_->turns_max()) {
+    change.image = image_of(session, now);
+    noted.turns = 0;
+  } else {
+    // A history grows, or is taken back to what it was.
+    const std::size_t kept = std::min(noted.tokens, session.tokens.size());
+    SessionTurn turn{.used = now, .kept = kept, .before = noted.chat, .chat = session.chat};
+    turn.tokens.assign(session.tokens.begin() + static_cast<std::ptrdiff_t>(kept), session.tokens.end());
+    change.turn = std::move(turn);
+    ++noted.turns;
+  }
+  noted.tokens = session.tokens.size();
+  noted.chat = session.chat;
+  noted.owner = session.owner;
+  note(std::move(change));
 }
 
 void SessionPersister::removed(const SessionId& id) {
-  noted_.erase(id.text);
-  note({.id = id.text});
+  SessionChange change{.id = id.text};
+  if (const auto noted = noted_.find(id.text); noted != noted_.end()) {
+    change.lease = noted->second.lease;
+    change.owner = noted->second.owner;
+    noted_.erase(noted);
+  }
+  note(std::move(change));
 }
 
 void SessionPersister::note(SessionChange change) {
   ++changes_;
-  SessionChange& pending = pending_.try_emplace(change.id, SessionChange{change.id}).first->second;
+  SessionChange empty{.id = change.id, .lease = change.lease, .owner = change.owner};
+  SessionChange& pending = pending_.try_emplace({change.id, change.lease}, std::move(empty)).first->second;
   add_change(pending, std::move(change));
   if (!writing_ && pool_) {
     writing_ = take_batch();
@@ -93,14 +138,14 @@ void SessionPersister::note(SessionChange change) {
 }
 
 SessionPersister::Batch SessionPersister::take_batch() {
-  for (auto& [id, change] : failed_) {
-    const auto newer = pending_.find(id);
+  for (auto& [key, change] : failed_) {
+    const auto newer = pending_.find(key);
     if (newer != pending_.end()) add_change(change, std::move(newer->second));
-    pending_.insert_or_assign(id, std::move(change));
+    pending_.insert_or_assign(key, std::move(change));
   }
   failed_.clear();
   auto batch = std::make_shared<std::vector<SessionChange>>();
-  for (auto& [id, change] : pending_) batch->push_back(std::move(change));
+  for (auto& [key, change] : pending_) batch->push_back(std::move(change));
   pending_.clear();
   taken_ = changes_;
   return batch;
@@ -109,7 +154,7 @@ SessionPersister::Batch SessionPersister::take_batch() {
 net::Awaitable<void> SessionPersister::write_all() {
   while (writing_) {
     const TimePoint started = clock_.now();
-    auto work = [store = store_, batch = writing_] { return store->write(*batch); };
+    auto work = [writer = writer_, batch = writing_] { return writer->write(*batch); };
     Result<std::vector<std::optional<Error>>> outcome = co_await pool_->run(std::move(work));
     write_seconds_.observe(to_seconds(clock_.now() - started));
     CHECK(outcome.has_value(), "the only job of the session persister was refused");
@@ -133,18 +178,30 @@ void SessionPersister::take_outcome(const std::vector<SessionChange>& batch,
     failure_ = outcome[i];
     failures_now_.insert_or_assign(batch[i].id, *failure_);
     // Behind a file that is gone nothing can be written: the next change writes the session whole.
-    if (failure_->code == ErrorCode::not_found) {
-      noted_.erase(batch[i].id);
-    } else {
-      failed_.insert_or_assign(batch[i].id, batch[i]);
+    const auto noted = noted_.find(batch[i].id);
+    if (failure_->code == ErrorCode::conflict) {
+      pass_on(batch[i]);
+    } else if (failure_->code != ErrorCode::not_found) {
+      failed_.insert_or_assign({batch[i].id, batch[i].lease}, batch[i]);
+    } else if (noted != noted_.end()) {
+      noted->second.turns = SIZE_MAX;
     }
   }
   if (failure_) {
-    log_error("sessions could not be written", {{"folder", store_->place()},
+    log_error("sessions could not be written", {{"place", writer_->place()},
                                                 {"sessions", failures_now_.size()},
                                                 {"one", failures_now_.begin()->first},
                                                 {"reason", failure_->message}});
   }
+}
+
+// Unless it has come back since.
+void SessionPersister::pass_on(const SessionChange& change) {
+  const auto noted = noted_.find(change.id);
+  if (noted == noted_.end() || noted->second.lease != change.lease) return;
+  passed_on_.add();
+  if (shared_ == nullptr || shared_->leave({change.id})) return void(noted_.erase(noted));
+  noted->second.turns = SIZE_MAX;  // what comes of its use meets the same answer
 }
 
 void SessionPersister::wake() {
@@ -168,8 +225,10 @@ net::Awaitable<Result<void>> SessionPersister::kept(std::string id) {
     failure = waiter.failure;
   }
   if (!failure) co_return Result<void>();
+  if (failure->code == ErrorCode::conflict) co_return *failure;
   co_return Error{ErrorCode::unavailable,
-                  "the session has changed but could not be written to disk (" + failure->message +
+                  std::string("the session has changed but could not be ") +
+                      (shared_ != nullptr ? "kept in the shared store (" : "written to disk (") + failure->message +
                       "): look at it before you try again",
                   ""};
 }
@@ -180,12 +239,12 @@ void SessionPersister::finish() {
   Batch rest = take_batch();
   std::vector<SessionChange> all = last_written ? *last_written : std::vector<SessionChange>();
   all.insert(all.end(), rest->begin(), rest->end());
-  if (!all.empty()) take_outcome(all, store_->write(all));
+  if (!all.empty()) take_outcome(all, writer_->write(all));
 }
 
 void SessionPersister::add_to(MetricsPage& page) const {
   metrics_.add_to(page);
-  page.add("chasqui_session_written_bytes_total", "Bytes of sessions written to disk.", store_->bytes_written());
+  page.add("chasqui_session_written_bytes_total", "Bytes of sessions written to disk.", writer_->bytes_written());
 }
 
 }  // namespace chasqui

@@ -1,10 +1,11 @@
-// Keeps the sessions of a table on disk (engine/session_store): brings back those of an earlier process, and writes
-// each change before the client that asked for it is told. The writing is done by a thread of its own, one batch after
-// the other, of which each has what came while the last one was written; of a session only what is new since it was
-// written. Owned by serve(); loop thread only. Bounded by the sessions of the table.
+// Keeps the sessions of a table on disk (engine/session_store), or where several nodes share them
+// (engine/shared_session_store): brings back those of an earlier process, and writes each change before the client that
+// asked for it is told. The writing is done by a thread of its own, one batch after the other, of which each has what
+// came while the last one was written; of a session only what is new since it was written. Owned by serve(); loop
+// thread only. Bounded by the sessions of the table.
 //
 // A write that fails is tried again with the next batch; until one has succeeded, every change is answered with an
-// error.
+// error. Where another node has taken the session, it is not, and the session goes from the table.
 #pragma once
 
 #include <list>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "api/core/key_ring.h"
@@ -28,13 +30,26 @@ namespace chasqui {
 class SessionPersister final : public SessionJournal {
  public:
   // `loop` and `clock` outlive it.
-  SessionPersister(std::unique_ptr<SessionStore> store, net::EventLoop& loop, const Clock& clock);
+  SessionPersister(std::shared_ptr<SessionWriter> writer, net::EventLoop& loop, const Clock& clock);
   ~SessionPersister() override;
   SessionPersister(const SessionPersister&) = delete;
   SessionPersister& operator=(const SessionPersister&) = delete;
 
-  // At the start: fills the table with what is on disk, and is its journal from then on.
-  void bring_back(SessionTable& sessions, const KeyRing& keys, TokenCount vocabulary);
+  // At the start: fills the table with what is on disk, and is its journal from then on. `store`: the writer.
+  void bring_back(SessionStore& store, SessionTable& sessions, const KeyRing& keys, TokenCount vocabulary);
+  // Where nodes share sessions: is the table's journal from then on, and takes from it what other nodes have.
+  void share(SessionTable& sessions);
+  // The table has a session that was another node's, by this lease; it is written whole with its first change.
+  void adopt(const std::string& id, std::uint64_t lease);
+  // 0: the table does not have it.
+  std::uint64_t lease_of(const std::string& id) const;
+  // It has ended here, which is not written yet.
+  bool is_leaving(const std::string& id) const;
+  // On the thread of the writer, after what is written now.
+  template <class F>
+  net::Awaitable<net::OffloadPool::ResultOf<F>> run(F function) {
+    return pool_->run(std::move(function));
+  }
   // After the loop has stopped: writes what is left.
   void finish();
 
@@ -45,16 +60,22 @@ class SessionPersister final : public SessionJournal {
   // Waits until all that has changed so far was written. An error when what this session has become is not on disk.
   net::Awaitable<Result<void>> kept(std::string id);
   // That is what the last failure was about.
-  bool disk_full() const { return failure_ && failure_->code == ErrorCode::too_large; }
+  bool disk_full() const {
+    return failure_ && (failure_->code == ErrorCode::too_large || failure_->code == ErrorCode::storage_full);
+  }
 
   void add_to(MetricsPage& page) const;
 
  private:
-  using Pending = std::map<std::string, SessionChange>;
+  // By session and lease: what was done by another lease is another story.
+  using Pending = std::map<std::pair<std::string, std::uint64_t>, SessionChange>;
   // What the newest change of a session says of it, written or not.
   struct Noted {
     std::size_t tokens = 0;
-    ChatHistoryPtr chat;
+    ChatHistoryPtr chat{};
+    std::uint64_t lease = 0;
+    std::uint64_t owner = 0;
+    std::size_t turns = SIZE_MAX;  // since it was written whole; SIZE_MAX: it is to be
   };
   using Batch = std::shared_ptr<const std::vector<SessionChange>>;
 
@@ -77,13 +98,15 @@ class SessionPersister final : public SessionJournal {
   };
 
   void note(SessionChange change);
+  void pass_on(const SessionChange& change);
   net::Awaitable<void> write_all();
   Batch take_batch();
   void take_outcome(const std::vector<SessionChange>& batch, const std::vector<std::optional<Error>>& outcome);
   void wake();
   std::optional<Error> failure_of(const std::string& id) const;
 
-  std::shared_ptr<SessionStore> store_;
+  std::shared_ptr<SessionWriter> writer_;
+  SessionTable* shared_ = nullptr;  // null: no other node has its sessions
   net::EventLoop& loop_;
   const Clock& clock_;
   std::unique_ptr<net::OffloadPool> pool_;
@@ -101,12 +124,14 @@ class SessionPersister final : public SessionJournal {
 
   MetricSet metrics_;
   Counter written_{metrics_,
-                   {"chasqui_session_files_written_total", "Changes of sessions written to disk, removals included."}};
+                   {"chasqui_session_files_written_total", "Changes of sessions that are kept, removals included."}};
   Counter failures_{metrics_,
-                    {"chasqui_session_write_failures_total", "Changes of sessions that could not be written."}};
-  Histogram write_seconds_{metrics_, {"chasqui_session_write_seconds", "Time until a batch of changes was on disk."}};
+                    {"chasqui_session_write_failures_total", "Changes of sessions that could not be kept."}};
+  Histogram write_seconds_{metrics_, {"chasqui_session_write_seconds", "Time until a batch of changes was kept."}};
   Counter brought_back_{metrics_,
                         {"chasqui_sessions_brought_back_total", "Sessions of an earlier process that go on."}};
+  Counter passed_on_{metrics_,
+                     {"chasqui_sessions_passed_on_total", "Sessions that another node has taken over."}};
   Gauge damaged_{metrics_,
                  {"chasqui_session_files_unused", "Files of sessions that were not used at the start, by reason.",
                   "reason=\"damaged\""}};

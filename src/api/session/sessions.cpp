@@ -12,6 +12,7 @@
 #include "api/delivery/delivery.h"
 #include "api/session/session_body.h"
 #include "api/session/session_persister.h"
+#include "api/session/session_sharing.h"
 #include "engine/engine.h"
 #include "net/offload.h"
 
@@ -61,6 +62,21 @@ net::Awaitable<Result<void>> kept_or_taken_back(ServedModel& served, SessionMark
   co_return safe;
 }
 
+// The same of an answer, whose KV may be of use to another node.
+net::Awaitable<Result<void>> answer_kept(ServedModel& served, SessionMark before, Tenant tenant) {
+  const SessionId id = before.id;
+  Result<void> safe = co_await kept_or_taken_back(served, std::move(before));
+  if (safe && served.sharing != nullptr) served.sharing->keep_kv(served, tenant, id);
+  co_return safe;
+}
+
+// Where nodes share sessions, this one has it when this returns.
+net::Awaitable<Result<void>> bring_here(ServedModel& served, const SessionCall& call) {
+  if (served.sharing == nullptr || call.id.text.empty()) co_return Result<void>();
+  Result<void> here = co_await served.sharing->bring(served, call.caller.tenant, call.id.text);
+  co_return here;
+}
+
 net::Awaitable<Result<void>> bring_linked_files(Frontend& frontend, ServedModel& served, SessionCall& call) {
   if (!may_link_media(frontend, served)) co_return Result<void>();
   const Result<Permit> permit = enter_aside(frontend, served, call.caller);
@@ -75,7 +91,7 @@ Result<std::string> shown(const ServedModel& served, const Result<const Session*
 }
 
 // The request of a generation: its prompt is the history, and what stands before the answer.
-Result<Answer> answer_of(ServedModel& served, SessionAsk ask, SessionUse& use) {
+Result<Answer> answer_of(ServedModel& served, const Tenant& tenant, SessionAsk ask, SessionUse& use) {
   if (auto wanted = use.still_wanted(); !wanted) return wanted.error();
   RequestDraft& draft = ask.common.draft;
   draft.prompt = use.session().tokens;
@@ -84,7 +100,12 @@ Result<Answer> answer_of(ServedModel& served, SessionAsk ask, SessionUse& use) {
   if (!ask.units.empty()) draft.media = std::make_shared<const MediaUnits>(std::move(ask.units));
   draft.keep_tokens = true;
   draft.pin = use.session().pin;
-  auto request = make_request(served.engine.next_id(), std::move(draft), served.limits, served.clock.now());
+  RequestLimits limits = served.limits;
+  if (served.sharing != nullptr && draft.slot_label < 0) {
+    draft.slot_label = SessionSharing::label_of(use.session());
+    limits.slots = draft.slot_label + 1;  // no client can name it
+  }
+  auto request = make_request(served.engine.next_id(), std::move(draft), limits, served.clock.now());
   if (!request) return request.error();
   const bool chat = ask.before_answer.chat != nullptr;
   Answer answer;
@@ -95,7 +116,9 @@ Result<Answer> answer_of(ServedModel& served, SessionAsk ask, SessionUse& use) {
     use.begin(id, std::move(before));
   };
   if (served.persister != nullptr) {
-    answer.before_end = [&served, before = mark_of(use.session())] { return kept_or_taken_back(served, before); };
+    answer.before_end = [&served, before = mark_of(use.session()), tenant] {
+      return answer_kept(served, before, tenant);
+    };
   }
   answer.request = std::move(*request);
   return answer;
@@ -164,6 +187,8 @@ net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedMod
 }
 
 net::Awaitable<Result<std::string>> append_to_session(Frontend& frontend, ServedModel& served, SessionCall call) {
+  Result<void> here = co_await bring_here(served, call);
+  if (!here) co_return here.error();
   Result<SessionUse> use = take(served, call);
   if (!use) co_return use.error();
   Result<void> brought = co_await bring_linked_files(frontend, served, call);
@@ -184,6 +209,8 @@ net::Awaitable<Result<std::string>> append_to_session(Frontend& frontend, Served
 
 net::Awaitable<Result<Answer>> prepare_in_session(Frontend& frontend, ServedModel& served, SessionCall call,
                                                   std::optional<SessionUse>& use, Permit& permit) {
+  Result<void> here = co_await bring_here(served, call);
+  if (!here) co_return here.error();
   Result<SessionUse> taken = take(served, call);
   if (!taken) co_return taken.error();
   use.emplace(std::move(*taken));
@@ -198,7 +225,7 @@ net::Awaitable<Result<Answer>> prepare_in_session(Frontend& frontend, ServedMode
   Result<SessionAsk> ask = co_await frontend.offload.run(std::move(work), std::move(terms));
   if (!ask) co_return ask.error();
   if (call.client_gone()) co_return client_gone();
-  co_return answer_of(served, std::move(*ask), *use);
+  co_return answer_of(served, call.caller.tenant, std::move(*ask), *use);
 }
 
 Result<std::string> list_sessions(ServedModel& served, SessionCall& call) {
@@ -247,6 +274,8 @@ Result<std::string> end_session(ServedModel& served, SessionCall& call) {
 }
 
 net::Awaitable<Result<std::string>> run_session_command(ServedModel& served, SessionCall call, SessionCommand command) {
+  Result<void> here = co_await bring_here(served, call);
+  if (!here) co_return here.error();
   const std::uint64_t changes = served.persister != nullptr ? served.persister->changes() : 0;
   Result<std::string> answer = command(served, call);
   if (answer && served.persister != nullptr && served.persister->changes() != changes) {

@@ -1,0 +1,194 @@
+#include "api/session/session_sharing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/ascii.h"
+#include "base/log.h"
+#include "engine/engine.h"
+
+namespace chasqui {
+namespace {
+
+constexpr std::size_t kBringsMax = 512;  // sessions at once
+constexpr std::size_t kSavesMax = 64;    // answers whose KV waits
+constexpr TokenCount kWorthKeeping = 64;  // tokens; fewer are computed as fast as they are read
+constexpr Duration kSweepEvery = seconds(60);
+// Requests in sessions are noted above the slots that clients can name.
+constexpr std::int32_t kFirstLabel = 1 << 20;
+constexpr std::uint64_t kLabels = 1 << 20;
+
+Error no_session_here() { return {ErrorCode::not_found, "there is no such session", ""}; }
+
+// What is no name of ours asks no store for anything.
+bool is_session_id(const std::string& id) {
+  const auto plain = [](char c) { return is_ascii_word_or("_", c); };
+  return id.starts_with("sess_") && id.size() <= 64 && std::ranges::all_of(id, plain);
+}
+
+}  // namespace
+
+SessionSharing::SessionSharing(std::shared_ptr<SharedSessionStore> store, SessionPersister& persister,
+                               SessionTable& sessions, net::EventLoop& loop, const Clock& clock)
+    : store_(std::move(store)),
+      persister_(persister),
+      sessions_(sessions),
+      loop_(loop),
+      clock_(clock),
+      next_sweep_(loop.executor()),
+      claims_(loop, {.threads = 1, .queue_jobs = 4096, .stack_bytes = 1 << 20, .name = "leases"}),
+      kv_(loop, {.threads = 1, .queue_jobs = kBringsMax + kSavesMax, .stack_bytes = 1 << 20, .name = "session-kv"}) {
+  persister_.share(sessions);
+  sweep_later();
+}
+
+SessionSharing::BringTurn::BringTurn(SessionSharing& owner, std::string session)
+    : sharing(owner), id(std::move(session)), signal(owner.loop_) {
+  std::list<BringTurn*>& turns = sharing.turns_[id];
+  first = turns.empty();
+  place = turns.insert(turns.end(), this);
+}
+
+SessionSharing::BringTurn::~BringTurn() {
+  const auto turns = sharing.turns_.find(id);
+  const bool was_next = turns->second.front() == this;
+  turns->second.erase(place);
+  if (turns->second.empty()) {
+    sharing.turns_.erase(turns);
+  } else if (was_next) {
+    turns->second.front()->signal.notify();
+  }
+}
+
+net::Awaitable<Result<void>> SessionSharing::bring(ServedModel& served, Tenant tenant, std::string id) {
+  if (!is_session_id(id)) co_return no_session_here();
+  if (turns_.size() >= kBringsMax && !turns_.contains(id)) {
+    co_return Error{ErrorCode::overloaded, "too many sessions are asked for at once: retry later", ""};
+  }
+  const ModelUse use(served);
+  BringTurn turn(*this, id);
+  if (!turn.first) co_await turn.signal.wait();
+  auto ask = [store = store_, id, owner = tenant.lasting] { return store->claim(id, owner); };
+  const Result<SessionClaim> claim = co_await claims_.run(std::move(ask));
+  if (!claim) co_return claim.error();
+  if (claim->kind == SessionClaim::Kind::none || persister_.is_leaving(id)) co_return no_session_here();
+  const bool same_lease = persister_.lease_of(id) == claim->lease;
+  if (claim->kind == SessionClaim::Kind::here && same_lease && sessions_.has({id})) co_return Result<void>();
+  const TimePoint started = clock_.now();
+  Result<void> taken = co_await take_over(served, tenant, id, *claim);
+  if (taken) {
+    taken_.add();
+    take_seconds_.observe(to_seconds(clock_.now() - started));
+  } else if (taken.error().code != ErrorCode::not_found) {
+    refused_.add();
+    log_warning("a session could not be taken over", {{"session", id}, {"reason", taken.error().message}});
+  }
+  co_return taken;
+}
+
+net::Awaitable<Result<void>> SessionSharing::take_over(ServedModel& served, Tenant tenant, std::string id,
+                                                       SessionClaim claim) {
+  if (!sessions_.leave({id})) {
+    co_return Error{ErrorCode::conflict, "the session is in use here, and was in use at another node since: try again",
+                    ""};
+  }
+  auto take = [store = store_, id, owner = tenant.lasting, claim, vocabulary = served.vocabulary,
+               limits = SessionFileLimits{served.limits.vocabulary},
+               now = clock_.unix_seconds()] { return store->take(id, owner, claim, vocabulary, limits, now); };
+  Result<TakenSession> taken = co_await persister_.run(std::move(take));
+  if (!taken) co_return taken.error();
+  const seconds unused(std::max<std::int64_t>(0, clock_.unix_seconds() - taken->image.used));
+  const std::uint64_t lease = taken->lease;
+  const SessionOwner owner{tenant.id, 0, tenant.lasting};
+  if (auto back = sessions_.bring_back(owner, std::move(taken->image), clock_.now() - unused); !back) {
+    co_return back.error();
+  }
+  persister_.adopt(id, lease);
+  co_await bring_kv(served, tenant, id);
+  co_return Result<void>();
+}
+
+// Without it the session is computed again: slower, and the same.
+net::Awaitable<void> SessionSharing::bring_kv(ServedModel& served, Tenant tenant, std::string id) {
+  const auto session = sessions_.find(tenant.id, {id});
+  if (!session || (*session)->length() < kWorthKeeping) co_return;
+  auto work = [store = store_, id, tenant, model = served.identity, history = (*session)->tokens,
+               &engine = served.engine]() -> Result<TokenCount> {
+    auto copy = store->get_kv(id, tenant, model, history, engine.snapshot_limits());
+    if (!copy) return copy.error();
+    if (!*copy) return TokenCount{0};
+    const auto tokens = static_cast<TokenCount>((*copy)->tokens.size());
+    return engine.adopt_slot(SlotId{0}, tenant, std::move(**copy)) ? tokens : TokenCount{0};
+  };
+  const Result<TokenCount> brought = co_await kv_.run(std::move(work));
+  if (!brought) {
+    kv_failed_.add();
+    log_warning("what was computed of a session could not be read", {{"session", id},
+                                                                     {"reason", brought.error().message}});
+  } else if (*brought > 0) {
+    kv_brought_.add();
+    kept_tokens_.insert_or_assign(id, *brought);
+  }
+}
+
+std::int32_t SessionSharing::label_of(const Session& session) {
+  return kFirstLabel + static_cast<std::int32_t>(session.serial % kLabels);
+}
+
+void SessionSharing::keep_kv(ServedModel& served, const Tenant& tenant, const SessionId& id) {
+  const auto session = sessions_.find(tenant.id, id);
+  if (!session || saving_ >= kSavesMax) return;
+  const TokenCount tokens = (*session)->length();
+  const auto kept = kept_tokens_.find(id.text);
+  const TokenCount before = kept != kept_tokens_.end() ? kept->second : 0;
+  // A twentieth of a history is soon computed, and its KV may have hundreds of megabytes.
+  if (tokens < kWorthKeeping || (tokens >= before && tokens - before < tokens / 20)) return;
+  kept_tokens_.insert_or_assign(id.text, tokens);
+  ++saving_;
+  loop_.spawn(save_kv(served, tenant, id.text), "session kv");
+}
+
+net::Awaitable<void> SessionSharing::save_kv(ServedModel& served, Tenant tenant, std::string id) {
+  const ModelUse use(served);
+  const auto session = sessions_.find(tenant.id, {id});
+  Result<bool> saved = false;
+  if (session) {
+    auto work = [store = store_, id, tenant, model = served.identity, history = (*session)->tokens,
+                 &engine = served.engine, label = SlotId{label_of(**session)}]() -> Result<bool> {
+      const SlotCopy copy = engine.copy_of_slot(label, tenant);
+      // Another session may have had the label meanwhile, or the history was taken back.
+      if (!copy.kv || copy.tokens.size() > history.size()) return false;
+      if (!std::ranges::equal(copy.tokens, std::span(history).first(copy.tokens.size()))) return false;
+      if (auto put = store->put_kv(id, tenant, model, copy); !put) return put.error();
+      return true;
+    };
+    saved = co_await kv_.run(std::move(work));
+  }
+  --saving_;
+  if (saved && *saved) {
+    kv_saved_.add();
+    co_return;
+  }
+  kept_tokens_.erase(id);
+  if (saved) co_return;
+  kv_failed_.add();
+  log_warning("what was computed of a session could not be kept", {{"session", id}, {"reason", saved.error().message}});
+}
+
+void SessionSharing::sweep_later() {
+  next_sweep_.expires_after(kSweepEvery);
+  next_sweep_.async_wait([this](net::SystemError error) {
+    if (!error) loop_.spawn(sweep(), "session store sweep");
+  });
+}
+
+// Sessions whose node has died, and that no client asks for any more.
+net::Awaitable<void> SessionSharing::sweep() {
+  std::erase_if(kept_tokens_, [this](const auto& each) { return !sessions_.has({each.first}); });
+  auto work = [store = store_, now = clock_.unix_seconds()] { return store->sweep(now); };
+  const Result<std::size_t> swept = co_await persister_.run(std::move(work));
+  if (swept) swept_.add(*swept);
+  sweep_later();
+}
+
+}  // namespace chasqui

@@ -1,0 +1,86 @@
+// Brings sessions of other nodes here when a client asks this node for one: asks whose it is before each command, takes
+// it over where it is not this node's, with what was computed of it, and gives that to the next node after each answer.
+// Two threads of its own, for leases and for KV; sessions themselves are read by the thread of the SessionPersister.
+// Owned beside it; loop thread only. bounded: sessions that are brought at once, and answers whose KV waits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "api/core/served_model.h"
+#include "api/session/session_persister.h"
+#include "base/clock.h"
+#include "base/metric_set.h"
+#include "engine/shared_session_store.h"
+#include "net/event_loop.h"
+#include "net/offload.h"
+
+namespace chasqui {
+
+class SessionSharing {
+ public:
+  // All outlive it.
+  SessionSharing(std::shared_ptr<SharedSessionStore> store, SessionPersister& persister, SessionTable& sessions,
+                 net::EventLoop& loop, const Clock& clock);
+  SessionSharing(const SessionSharing&) = delete;
+  SessionSharing& operator=(const SessionSharing&) = delete;
+
+  // When this returns without an error, the session is in the table as it was acknowledged last, and this node's.
+  // Errors are those of SharedSessionStore; conflict also while it is in use here with an older history.
+  net::Awaitable<Result<void>> bring(ServedModel& served, Tenant tenant, std::string id);
+  // What the session's last answer has computed, for the next node; later, and only where it is worth it.
+  void keep_kv(ServedModel& served, const Tenant& tenant, const SessionId& id);
+  // Under which the request of an answer in this session is noted, so that its KV is found.
+  static std::int32_t label_of(const Session& session);
+
+  void add_to(MetricsPage& page) const { metrics_.add_to(page); }
+
+ private:
+  // One at a time brings a session; the others find it here.
+  struct BringTurn {
+    BringTurn(SessionSharing& owner, std::string session);
+    ~BringTurn();
+    BringTurn(const BringTurn&) = delete;
+    BringTurn& operator=(const BringTurn&) = delete;
+
+    SessionSharing& sharing;
+    const std::string id;
+    net::EventSignal signal;
+    bool first = false;
+    std::list<BringTurn*>::iterator place;
+  };
+
+  net::Awaitable<Result<void>> take_over(ServedModel& served, Tenant tenant, std::string id, SessionClaim claim);
+  net::Awaitable<void> bring_kv(ServedModel& served, Tenant tenant, std::string id);
+  net::Awaitable<void> save_kv(ServedModel& served, Tenant tenant, std::string id);
+  void sweep_later();
+  net::Awaitable<void> sweep();
+
+  const std::shared_ptr<SharedSessionStore> store_;
+  SessionPersister& persister_;
+  SessionTable& sessions_;
+  net::EventLoop& loop_;
+  const Clock& clock_;
+  std::map<std::string, std::list<BringTurn*>> turns_;  // by session; none is empty
+  std::map<std::string, TokenCount> kept_tokens_;       // of the KV that the store has of a session
+  std::size_t saving_ = 0;
+  net::Timer next_sweep_;
+
+  MetricSet metrics_;
+  Counter taken_{metrics_, {"chasqui_sessions_taken_total", "Sessions that were taken over from other nodes."}};
+  Counter refused_{metrics_, {"chasqui_sessions_not_taken_total", "Sessions that could not be taken over."}};
+  Histogram take_seconds_{metrics_, {"chasqui_session_take_seconds", "Time to take a session over, with its KV."}};
+  Counter kv_saved_{metrics_, {"chasqui_session_kv_total", "KV of sessions, by what became of it.", "result=\"saved\""}};
+  Counter kv_brought_{metrics_, {"chasqui_session_kv_total", {}, "result=\"brought\""}};
+  Counter kv_failed_{metrics_, {"chasqui_session_kv_total", {}, "result=\"failed\""}};
+  Counter swept_{metrics_, {"chasqui_sessions_swept_total", "Sessions of lost nodes that were removed after their time."}};
+
+  net::OffloadPool claims_;  // last: their threads end before what they use
+  net::OffloadPool kv_;
+};
+
+}  // namespace chasqui
