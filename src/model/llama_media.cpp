@@ -50,7 +50,7 @@ std::shared_ptr<mtmd_context> open(const MediaOptions& options, const LlamaWeigh
   params.cb_eval_user_data = &operations;
   if (options.image_tokens_min > 0) params.image_min_tokens = options.image_tokens_min;
   if (options.image_tokens_max > 0) params.image_max_tokens = options.image_tokens_max;
-  return {mtmd_init_from_file(options.path.c_str(), weights.model(), params), mtmd_free};
+  return {mtmd_open(options.path.c_str(), weights.model(), params), mtmd_free};
 }
 
 Error does_not_fit(const MediaOptions& options) {

@@ -1,9 +1,11 @@
 #include "model/llama_media.h"
 
 #include <algorithm>
+#include <fstream>
 #include <random>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "model/llama_tokenizer.h"
 #include "model/test_media.h"
@@ -15,6 +17,12 @@ WeightsPtr weights() {
   static const Result<WeightsPtr> loaded = LlamaWeights::from_file(kTestModels + "random-24m-f16.gguf");
   CHECK(loaded, loaded ? "" : loaded.error().message);
   return *loaded;
+}
+
+std::size_t mapped_bytes() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
 MediaOptions options(const std::string& name) {
@@ -185,6 +193,21 @@ TEST(LlamaMedia, RefusesAProjectorOfAnotherModel) {
   MediaOptions missing;
   missing.path = "/nowhere/mmproj.gguf";
   EXPECT_FALSE(LlamaMedia::make(missing, *weights(), weights()));
+}
+
+// Each would keep 340 MiB of address space.
+TEST(LlamaMedia, NothingStaysOfAProjectorThatDoesNotFit) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers map memory of their own";
+#endif
+  static const Result<WeightsPtr> demo = LlamaWeights::from_file(CHASQUI_SOURCE_DIR "/models/demo/chasqui-demo.gguf");
+  ASSERT_TRUE(demo);
+  const auto mapped_after = [](int refusals) {
+    for (int i = 0; i < refusals; ++i) EXPECT_FALSE(LlamaMedia::make(options(""), **demo, *demo));
+    return mapped_bytes();
+  };
+  const std::size_t before = mapped_after(1);
+  EXPECT_LT(mapped_after(8), before + (std::size_t{256} << 20));
 }
 
 std::unique_ptr<LlamaModel> model_for(const LlamaMedia& media) {
