@@ -92,7 +92,8 @@ Result<std::shared_ptr<SharedSessionStore>> open_shared_sessions(const SharedSto
                                      .root = root,
                                      .vocabulary = vocabulary,
                                      .writer = static_cast<std::uint32_t>(RandomBits()())};
-  return std::make_shared<store::SharedSessions>(std::move(config), std::move(parts));
+  return std::shared_ptr<SharedSessionStore>(
+      std::make_shared<store::SharedSessions>(std::move(config), std::move(parts)));
 }
 
 std::string shared_root_of(const std::string& model) {
