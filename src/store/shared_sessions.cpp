@@ -20,6 +20,11 @@ Result<SessionClaim> SharedSessions::claim(const std::string& id, std::uint64_t 
   return parts_.claims->claim(id, owner);
 }
 
+Error SharedSessions::for_client(Error error) {
+  if (error.code != ErrorCode::storage_full && error.code != ErrorCode::overloaded) error.code = ErrorCode::unavailable;
+  return error;
+}
+
 std::vector<std::optional<Error>> SharedSessions::write(const std::vector<SessionChange>& changes) {
   Outcomes outcomes(changes.size());
   std::vector<Draft> drafts;
@@ -45,7 +50,7 @@ std::vector<std::optional<Error>> SharedSessions::write(const std::vector<Sessio
   std::vector<Draft> stored;
   for (std::size_t i = 0; i < drafts.size(); ++i) {
     if (put[i]) {
-      outcomes[drafts[i].change] = put[i];
+      outcomes[drafts[i].change] = for_client(*put[i]);
       continue;
     }
     bytes_written_.add(objects[i].bytes.size());
@@ -124,7 +129,7 @@ std::optional<Error> SharedSessions::settle(const SessionChange& change, const D
 // newer lease than this one's.
 Result<SessionLeases::Outcome> SharedSessions::find_lost(const LeaseStep& step) {
   const auto names = parts_.objects->list(session_folder(config_.root, step.id), kObjectsMax);
-  if (!names) return names.error();
+  if (!names) return for_client(names.error());
   for (const std::string& name : *names) {
     const auto number = number_of(name);
     if (number && number->lease > step.lease) return SessionLeases::Outcome::passed;
@@ -177,9 +182,9 @@ std::optional<Error> SharedSessions::end(const SessionChange& change) {
 Result<void> SharedSessions::remove_objects(const std::string& id) {
   for (const std::string& folder : {session_folder(config_.root, id), kv_folder(config_.root, id)}) {
     const auto names = parts_.objects->list(folder, kObjectsMax);
-    if (!names) return names.error();
+    if (!names) return for_client(names.error());
     for (const std::optional<Error>& error : parts_.objects->remove(*names)) {
-      if (error) return *error;
+      if (error) return for_client(*error);
     }
   }
   return parts_.leases->forget(id);

@@ -91,6 +91,8 @@ class SharedSessions final : public SharedSessionStore {
   // What take() has read.
   using Pieces = std::map<ObjectNumber, std::vector<std::byte>>;
   Result<Pieces> read_pieces(const std::string& id, std::optional<ObjectNumber> last, std::set<std::string>& names);
+  // Clients can do nothing about credentials and keys: what the store says becomes unavailable, or storage_full.
+  static Error for_client(Error error);
   Result<std::vector<std::byte>> join(const std::string& id, ObjectNumber last, Pieces& pieces);
 
   const SharedSessionsConfig config_;

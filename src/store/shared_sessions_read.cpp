@@ -38,7 +38,7 @@ Result<TakenSession> SharedSessions::take(const std::string& id, std::uint64_t o
                                           std::int64_t now) {
   const bool lost = claim.kind == SessionClaim::Kind::lost;
   auto listed = parts_.objects->list(session_folder(config_.root, id), kObjectsMax);
-  if (!listed) return listed.error();
+  if (!listed) return for_client(listed.error());
   std::set<std::string> names(listed->begin(), listed->end());
   if (names.empty() && lost) return no_session();
   std::optional<ObjectNumber> last = number_of(claim.last);
@@ -98,7 +98,7 @@ Result<SharedSessions::Pieces> SharedSessions::read_pieces(const std::string& id
     if (got[i]) {
       out.emplace(numbers[i], std::move(*got[i]));
     } else if (!last && got[i].error().code != ErrorCode::not_found) {
-      return got[i].error();  // it may be the newest; where that is known, join() asks again for what it needs
+      return for_client(got[i].error());  // it may be the newest; where that is known, join() asks again for what it needs
     }
   }
   return out;
@@ -114,7 +114,7 @@ Result<std::vector<std::byte>> SharedSessions::join(const std::string& id, Objec
       auto got = parts_.objects->get(std::span(&name, 1), kBytesMax);
       if (!got.front()) {
         const Error& error = got.front().error();
-        return error.code == ErrorCode::not_found ? not_as_said("it has no " + name) : error;
+        return error.code == ErrorCode::not_found ? not_as_said("it has no " + name) : for_client(error);
       }
       piece = pieces.emplace(each, std::move(*got.front())).first;
     }
