@@ -48,10 +48,9 @@ class SharedSessionStore : public SessionWriter {
   // not_found: there is no such session of this owner; conflict: another node has taken it meanwhile, or its tokens are
   // of another vocabulary; unavailable: the store does not have, or does not give, what was acknowledged.
   virtual Result<TakenSession> take(const std::string& id, std::uint64_t owner, const SessionClaim& claim,
-                                    const VocabularyId& vocabulary, const SessionFileLimits& limits,
-                                    std::int64_t now) = 0;
-  // The same thread: removes sessions whose time was over at `now` and that no node has removed. How many.
-  virtual Result<std::size_t> sweep(std::int64_t now) = 0;
+                                    const VocabularyId& vocabulary, const SessionFileLimits& limits) = 0;
+  // The same thread: removes sessions whose time is over and that no node has removed. How many.
+  virtual Result<std::size_t> sweep() = 0;
 
   // On a third thread: what was computed of a session, so that the next node need not compute it again. It is no part
   // of any promise.

@@ -26,6 +26,7 @@ struct FakeShared {
   std::map<std::string, std::vector<std::byte>> objects;
   std::map<std::string, Held> leases;
   std::map<std::string, std::int64_t> old;
+  std::int64_t now = 1000;  // seconds
   std::map<std::string, std::vector<std::byte>> before;  // objects as they were for lists that are old
 
   std::mt19937_64 random{1};
@@ -126,7 +127,7 @@ class FakeLeases final : public SessionLeases {
       return Outcome::lost;
     }
     shared_.leases[step.id] = {step.lease, node_, step.last, step.owner, true};
-    shared_.old[step.id] = step.remove_at;
+    shared_.old[step.id] = shared_.now + (step.ttl > 0 ? step.ttl + 3600 : 0);
     return Outcome::held;
   }
   Result<void> forget(const std::string& id) override {
@@ -139,16 +140,16 @@ class FakeLeases final : public SessionLeases {
     if (shared_.chance(shared_.lease_faults)) return fake_fault();
     if (shared_.leases.contains(step.id)) return false;
     shared_.leases[step.id] = {step.lease, node_, step.last, step.owner, false};
-    shared_.old[step.id] = step.remove_at;
+    shared_.old[step.id] = shared_.now + (step.ttl > 0 ? step.ttl + 3600 : 0);
     return true;
   }
-  Result<std::vector<std::string>> end_old(std::int64_t now, std::size_t most) override {
+  Result<std::vector<std::string>> end_old(std::size_t most) override {
     std::vector<std::string> out;
     for (auto& [id, time] : shared_.old) {
-      if (time > now || out.size() == most) continue;
+      if (time > shared_.now || out.size() == most) continue;
       out.push_back(id);
       shared_.leases[id].gone = true;
-      time = now + 60;
+      time = shared_.now + 60;
     }
     return out;
   }
@@ -162,7 +163,7 @@ class FakeLeases final : public SessionLeases {
       return Outcome::lost;
     }
     shared_.leases[step.id] = {step.lease, node_, step.last, step.owner, false};
-    shared_.old[step.id] = step.remove_at;
+    shared_.old[step.id] = shared_.now + (step.ttl > 0 ? step.ttl + 3600 : 0);
     return Outcome::held;
   }
 

@@ -7,19 +7,24 @@ namespace chasqui::store {
 namespace {
 
 // Where the process that removes a session's objects has died, another one does it after so many seconds.
-constexpr std::int64_t kRetryRemoval = 60;
+const std::string kRetryRemoval = "60";
+// A session goes so many seconds after its time is over: an answer in it may take that long.
+constexpr std::int64_t kGraceSeconds = 3600;
 
-// KEYS: the session. ARGV: node, owner.
+// KEYS: the session, the sorted set. ARGV: node, owner, id, grace. All times are by the clock of Redis, so that those of
+// the nodes may differ.
 const std::string kClaim = R"(
 local held = redis.call('HMGET', KEYS[1], 'token', 'node', 'tenant', 'last', 'gone')
 if not held[1] then return {'lost'} end
 if held[5] or held[3] ~= ARGV[2] then return {'none'} end
+local ends = redis.call('ZSCORE', KEYS[2], ARGV[3])
+if ends and tonumber(ends) - ARGV[4] <= tonumber(redis.call('TIME')[1]) then return {'none'} end
 if held[2] == ARGV[1] then return {'here', held[1], held[4]} end
 redis.call('HSET', KEYS[1], 'node', ARGV[1])
 return {'taken', tostring(redis.call('HINCRBY', KEYS[1], 'token', 1)), held[4]}
 )";
 
-// KEYS: the session, the sorted set. ARGV: node, owner, token, last, when to remove, id, fresh.
+// KEYS: the session, the sorted set. ARGV: node, owner, token, last, seconds until it may be removed, id, fresh.
 const std::string kCommit = R"(
 local held = redis.call('HMGET', KEYS[1], 'token', 'node', 'gone')
 if held[3] then return 'ended' end
@@ -27,7 +32,7 @@ if not held[1] then
   if ARGV[7] ~= '1' then return 'lost' end
 elseif held[1] ~= ARGV[3] or held[2] ~= ARGV[1] then return 'passed' end
 redis.call('HSET', KEYS[1], 'token', ARGV[3], 'node', ARGV[1], 'tenant', ARGV[2], 'last', ARGV[4])
-redis.call('ZADD', KEYS[2], ARGV[5], ARGV[6])
+redis.call('ZADD', KEYS[2], redis.call('TIME')[1] + ARGV[5], ARGV[6])
 return 'held'
 )";
 
@@ -39,7 +44,7 @@ if not held[1] then
   if ARGV[7] ~= '1' then return 'lost' end
 elseif held[1] ~= ARGV[3] or held[2] ~= ARGV[1] then return 'passed' end
 redis.call('HSET', KEYS[1], 'token', ARGV[3], 'node', ARGV[1], 'tenant', ARGV[2], 'gone', '1')
-redis.call('ZADD', KEYS[2], ARGV[5], ARGV[6])
+redis.call('ZADD', KEYS[2], redis.call('TIME')[1] + ARGV[5], ARGV[6])
 return 'held'
 )";
 
@@ -47,16 +52,17 @@ return 'held'
 const std::string kRestore = R"(
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('HSET', KEYS[1], 'token', ARGV[3], 'node', ARGV[1], 'tenant', ARGV[2], 'last', ARGV[4])
-redis.call('ZADD', KEYS[2], ARGV[5], ARGV[6])
+redis.call('ZADD', KEYS[2], redis.call('TIME')[1] + ARGV[5], ARGV[6])
 return 1
 )";
 
-// KEYS: the sorted set. ARGV: now, at most, when to try again, what the keys of sessions begin with.
+// KEYS: the sorted set. ARGV: at most, seconds until it is tried again, what the keys of sessions begin with.
 const std::string kEndOld = R"(
-local old = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
+local now = redis.call('TIME')[1]
+local old = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
 for _, id in ipairs(old) do
-  redis.call('HSET', ARGV[4] .. id, 'gone', '1')
-  redis.call('ZADD', KEYS[1], ARGV[3], id)
+  redis.call('HSET', ARGV[3] .. id, 'gone', '1')
+  redis.call('ZADD', KEYS[1], now + ARGV[2], id)
 end
 return old
 )";
@@ -94,13 +100,13 @@ RedisCommand RedisLeases::script_of(const std::string& script, const LeaseStep& 
           std::to_string(step.owner),
           std::to_string(step.lease),
           step.last,
-          std::to_string(step.remove_at),
+          std::to_string(step.ttl > 0 ? step.ttl + kGraceSeconds : 0),
           step.id,
           step.fresh ? "1" : "0"};
 }
 
 Result<SessionClaim> RedisLeases::claim(const std::string& id, std::uint64_t owner) {
-  const auto reply = redis_.run_one({"EVAL", kClaim, "1", key_ + id, node_, std::to_string(owner)});
+  const auto reply = redis_.run_one({"EVAL", kClaim, "2", key_ + id, old_, node_, std::to_string(owner), id, std::to_string(kGraceSeconds)});
   if (!reply) return reply.error();
   if (reply->list.empty()) return senseless();
   const std::string& said = reply->list[0].text;
@@ -147,9 +153,8 @@ Result<bool> RedisLeases::restore(const LeaseStep& step) {
   return reply->integer == 1;
 }
 
-Result<std::vector<std::string>> RedisLeases::end_old(std::int64_t now, std::size_t most) {
-  const auto reply = redis_.run_one({"EVAL", kEndOld, "1", old_, std::to_string(now), std::to_string(most),
-                                     std::to_string(now + kRetryRemoval), key_});
+Result<std::vector<std::string>> RedisLeases::end_old(std::size_t most) {
+  const auto reply = redis_.run_one({"EVAL", kEndOld, "1", old_, std::to_string(most), kRetryRemoval, key_});
   if (!reply) return reply.error();
   std::vector<std::string> out;
   for (const RedisReply& id : reply->list) out.push_back(id.text);

@@ -27,7 +27,7 @@ class RedisLeases final : public SessionLeases {
   Result<Outcome> end(const LeaseStep& step) override;
   Result<void> forget(const std::string& id) override;
   Result<bool> restore(const LeaseStep& step) override;
-  Result<std::vector<std::string>> end_old(std::int64_t now, std::size_t most) override;
+  Result<std::vector<std::string>> end_old(std::size_t most) override;
 
  private:
   RedisCommand script_of(const std::string& script, const LeaseStep& step) const;

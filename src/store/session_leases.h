@@ -19,9 +19,9 @@ struct LeaseStep {
   std::string id;
   std::uint64_t owner = 0;
   std::uint64_t lease = 0;
-  std::string last{};          // object
-  std::int64_t remove_at = 0;  // seconds since 1970
-  bool fresh = false;          // there may be no lease: the session has just been made, or the store was asked
+  std::string last{};    // object
+  std::int64_t ttl = 0;  // seconds that it has left, of which the leases keep the time; 0: it may be removed
+  bool fresh = false;    // there may be no lease: the session has just been made, or the store was asked
 };
 
 class SessionLeases {
@@ -44,8 +44,8 @@ class SessionLeases {
   virtual Result<void> forget(const std::string& id) = 0;
   // A session whose lease was lost gets this one, where it has none. False: it has one.
   virtual Result<bool> restore(const LeaseStep& step) = 0;
-  // Up to so many that may be removed at `now`, and no node gets these any more.
-  virtual Result<std::vector<std::string>> end_old(std::int64_t now, std::size_t most) = 0;
+  // Up to so many that may be removed now, and no node gets these any more.
+  virtual Result<std::vector<std::string>> end_old(std::size_t most) = 0;
 };
 
 }  // namespace chasqui::store

@@ -6,8 +6,6 @@
 namespace chasqui::store {
 namespace {
 
-// A session that another node may be using goes so many seconds after its time is over.
-constexpr std::int64_t kGrace = 3600;
 constexpr std::size_t kSweepMax = 100;
 
 Error passed_on() {
@@ -87,7 +85,7 @@ Result<StoredObject> SharedSessions::draft_of(const SessionChange& change, Kept&
 LeaseStep SharedSessions::step_of(const SessionChange& change, ObjectNumber last) const {
   LeaseStep step{.id = change.id, .owner = change.owner, .lease = change.lease};
   if (last.lease != 0) step.last = object_name(session_folder(config_.root, change.id), last);
-  step.remove_at = change.expires + kGrace;
+  step.ttl = change.ttl;
   return step;
 }
 
@@ -190,8 +188,8 @@ Result<void> SharedSessions::remove_objects(const std::string& id) {
   return parts_.leases->forget(id);
 }
 
-Result<std::size_t> SharedSessions::sweep(std::int64_t now) {
-  const auto old = parts_.leases->end_old(now, kSweepMax);
+Result<std::size_t> SharedSessions::sweep() {
+  const auto old = parts_.leases->end_old(kSweepMax);
   if (!old) return old.error();
   for (const std::string& id : *old) {
     if (auto removed = remove_objects(id); !removed) return removed.error();

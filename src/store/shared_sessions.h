@@ -44,10 +44,9 @@ class SharedSessions final : public SharedSessionStore {
 
   Result<SessionClaim> claim(const std::string& id, std::uint64_t owner) override;
   Result<TakenSession> take(const std::string& id, std::uint64_t owner, const SessionClaim& claim,
-                            const VocabularyId& vocabulary, const SessionFileLimits& limits,
-                            std::int64_t now) override;
+                            const VocabularyId& vocabulary, const SessionFileLimits& limits) override;
   std::vector<std::optional<Error>> write(const std::vector<SessionChange>& changes) override;
-  Result<std::size_t> sweep(std::int64_t now) override;
+  Result<std::size_t> sweep() override;
   Result<void> put_kv(const std::string& id, const Tenant& tenant, const ModelIdentity& model,
                       const SlotCopy& copy) override;
   Result<std::optional<SlotCopy>> get_kv(const std::string& id, const Tenant& tenant, const ModelIdentity& model,

@@ -34,8 +34,7 @@ std::uint32_t short_sum(std::span<const Token> tokens) {
 }  // namespace
 
 Result<TakenSession> SharedSessions::take(const std::string& id, std::uint64_t owner, const SessionClaim& claim,
-                                          const VocabularyId& vocabulary, const SessionFileLimits& limits,
-                                          std::int64_t now) {
+                                          const VocabularyId& vocabulary, const SessionFileLimits& limits) {
   const bool lost = claim.kind == SessionClaim::Kind::lost;
   auto listed = parts_.objects->list(session_folder(config_.root, id), kObjectsMax);
   if (!listed) return for_client(listed.error());
@@ -53,7 +52,7 @@ Result<TakenSession> SharedSessions::take(const std::string& id, std::uint64_t o
   if (!loaded) return not_as_said(loaded.error().message);
   SessionImage& image = loaded->image;
   if (image.id.text != id || loaded->place.end != bytes->size()) return not_as_said("it is cut, or another one");
-  if (image.owner != owner || image.expires() <= now) return no_session();
+  if (image.owner != owner) return no_session();
   if (loaded->foreign) {
     return Error{ErrorCode::conflict, "the session's tokens are of another vocabulary than this node's model has", ""};
   }
@@ -66,7 +65,8 @@ Result<TakenSession> SharedSessions::take(const std::string& id, std::uint64_t o
     kept.objects.insert(name);
   }
   if (lost) {
-    SessionChange found{.id = id, .lease = kept.lease, .owner = owner, .expires = image.expires()};
+    const auto ttl = std::chrono::duration_cast<seconds>(image.settings.ttl).count();
+    SessionChange found{.id = id, .lease = kept.lease, .owner = owner, .ttl = ttl};
     const auto restored = parts_.leases->restore(step_of(found, *last));
     if (!restored) return restored.error();
     if (!*restored) return taken_now();

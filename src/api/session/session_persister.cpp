@@ -17,7 +17,7 @@ constexpr std::size_t kJobsMax = 1024;  // sessions that are taken from other no
 
 // `then` comes behind what is still to be written.
 void add_change(SessionChange& change, SessionChange then) {
-  change.expires = then.expires;
+  change.ttl = then.ttl;
   if (!then.turn || (!change.image && !change.turn)) {
     change = std::move(then);
   } else if (change.image) {
@@ -98,7 +98,7 @@ void SessionPersister::changed(const Session& session) {
   // The first lease is of the node that has made the session.
   Noted& noted = noted_.try_emplace(session.id.text, Noted{.lease = shared_ != nullptr ? 1U : 0U}).first->second;
   SessionChange change{.id = session.id.text, .lease = noted.lease, .owner = session.owner};
-  change.expires = now + std::chrono::duration_cast<seconds>(session.settings.ttl).count();
+  change.ttl = std::chrono::duration_cast<seconds>(session.settings.ttl).count();
   if (noted.turns >= writer_->turns_max()) {
     change.image = image_of(session, now);
     noted.turns = 0;

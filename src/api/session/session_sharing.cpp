@@ -93,16 +93,15 @@ net::Awaitable<Result<void>> SessionSharing::take_over(ServedModel& served, Tena
                     ""};
   }
   auto take = [store = store_, id, owner = tenant.lasting, claim, vocabulary = served.vocabulary,
-               limits = SessionFileLimits{served.limits.vocabulary},
-               now = clock_.unix_seconds()] { return store->take(id, owner, claim, vocabulary, limits, now); };
+               limits = SessionFileLimits{served.limits.vocabulary}] {
+    return store->take(id, owner, claim, vocabulary, limits);
+  };
   Result<TakenSession> taken = co_await persister_.run(std::move(take));
   if (!taken) co_return taken.error();
-  const seconds unused(std::max<std::int64_t>(0, clock_.unix_seconds() - taken->image.used));
   const std::uint64_t lease = taken->lease;
   const SessionOwner owner{tenant.id, 0, tenant.lasting};
-  if (auto back = sessions_.bring_back(owner, std::move(taken->image), clock_.now() - unused); !back) {
-    co_return back.error();
-  }
+  // Its time begins again: a client asks for it now, and the clock of the node that had it is another one.
+  if (auto back = sessions_.bring_back(owner, std::move(taken->image), clock_.now()); !back) co_return back.error();
   persister_.adopt(id, lease);
   co_await bring_kv(served, tenant, id);
   co_return Result<void>();
@@ -185,7 +184,7 @@ void SessionSharing::sweep_later() {
 // Sessions whose node has died, and that no client asks for any more.
 net::Awaitable<void> SessionSharing::sweep() {
   std::erase_if(kept_tokens_, [this](const auto& each) { return !sessions_.has({each.first}); });
-  auto work = [store = store_, now = clock_.unix_seconds()] { return store->sweep(now); };
+  auto work = [store = store_] { return store->sweep(); };
   const Result<std::size_t> swept = co_await persister_.run(std::move(work));
   if (swept) swept_.add(*swept);
   sweep_later();
