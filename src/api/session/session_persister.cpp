@@ -77,6 +77,8 @@ void SessionPersister::share(SessionTable& sessions) {
 
 void SessionPersister::adopt(const std::string& id, std::uint64_t lease) {
   noted_.insert_or_assign(id, Noted{.lease = lease});
+  // Their clients were told that it failed, and no other lease can make it true.
+  std::erase_if(failed_, [&](const auto& each) { return each.first.first == id && each.first.second != lease; });
   brought_back_.add();
 }
 
@@ -176,7 +178,7 @@ void SessionPersister::take_outcome(const std::vector<SessionChange>& batch,
     }
     failures_.add();
     failure_ = outcome[i];
-    failures_now_.insert_or_assign(batch[i].id, *failure_);
+    failures_now_.insert_or_assign({batch[i].id, batch[i].lease}, *failure_);
     // Behind a file that is gone nothing can be written: the next change writes the session whole.
     const auto noted = noted_.find(batch[i].id);
     if (failure_->code == ErrorCode::conflict) {
@@ -190,7 +192,7 @@ void SessionPersister::take_outcome(const std::vector<SessionChange>& batch,
   if (failure_) {
     log_error("sessions could not be written", {{"place", writer_->place()},
                                                 {"sessions", failures_now_.size()},
-                                                {"one", failures_now_.begin()->first},
+                                                {"one", failures_now_.begin()->first.first},
                                                 {"reason", failure_->message}});
   }
 }
@@ -207,20 +209,35 @@ void SessionPersister::pass_on(const SessionChange& change) {
 void SessionPersister::wake() {
   for (Waiter* waiter : waiters_) {
     if (waiter->until > done_) continue;
-    waiter->failure = failure_of(waiter->id);  // now: the next batch tries again
+    waiter->failure = failure_of(waiter->key);  // now: the next batch tries again
     waiter->signal.notify();
   }
 }
 
-std::optional<Error> SessionPersister::failure_of(const std::string& id) const {
-  const auto found = failures_now_.find(id);
+// That of its newest change, which may be its end.
+SessionPersister::Key SessionPersister::newest_of(const std::string& id) const {
+  if (noted_.contains(id)) return {id, lease_of(id)};
+  Key newest{id, 0};
+  const auto look = [&](const SessionChange& change) {
+    if (change.id == id) newest.second = std::max(newest.second, change.lease);
+  };
+  for (const Pending* changes : {&failed_, &pending_}) {
+    for (const auto& [key, change] : *changes) look(change);
+  }
+  if (writing_) std::ranges::for_each(*writing_, look);
+  return newest;
+}
+
+std::optional<Error> SessionPersister::failure_of(const Key& key) const {
+  const auto found = failures_now_.find(key);
   return found != failures_now_.end() ? std::optional(found->second) : std::nullopt;
 }
 
 net::Awaitable<Result<void>> SessionPersister::kept(std::string id) {
-  std::optional<Error> failure = failure_of(id);
+  Key key = newest_of(id);
+  std::optional<Error> failure = failure_of(key);
   if (done_ < changes_) {
-    Waiter waiter(*this, std::move(id), changes_);
+    Waiter waiter(*this, std::move(key), changes_);
     co_await waiter.signal.wait();
     failure = waiter.failure;
   }

@@ -67,8 +67,9 @@ class SessionPersister final : public SessionJournal {
   void add_to(MetricsPage& page) const;
 
  private:
-  // By session and lease: what was done by another lease is another story.
-  using Pending = std::map<std::pair<std::string, std::uint64_t>, SessionChange>;
+  // A session, and the lease by which it was changed: what was done by another lease is another story.
+  using Key = std::pair<std::string, std::uint64_t>;
+  using Pending = std::map<Key, SessionChange>;
   // What the newest change of a session says of it, written or not.
   struct Noted {
     std::size_t tokens = 0;
@@ -81,8 +82,8 @@ class SessionPersister final : public SessionJournal {
 
   // In the list as long as it lives.
   struct Waiter {
-    Waiter(SessionPersister& owner, std::string session, std::uint64_t change)
-        : persister(owner), id(std::move(session)), until(change), signal(owner.loop_) {
+    Waiter(SessionPersister& owner, Key session, std::uint64_t change)
+        : persister(owner), key(std::move(session)), until(change), signal(owner.loop_) {
       place = persister.waiters_.insert(persister.waiters_.end(), this);
     }
     ~Waiter() { persister.waiters_.erase(place); }
@@ -90,7 +91,7 @@ class SessionPersister final : public SessionJournal {
     Waiter& operator=(const Waiter&) = delete;
 
     SessionPersister& persister;
-    const std::string id;
+    const Key key;
     const std::uint64_t until;
     std::optional<Error> failure;
     net::EventSignal signal;
@@ -103,7 +104,8 @@ class SessionPersister final : public SessionJournal {
   Batch take_batch();
   void take_outcome(const std::vector<SessionChange>& batch, const std::vector<std::optional<Error>>& outcome);
   void wake();
-  std::optional<Error> failure_of(const std::string& id) const;
+  Key newest_of(const std::string& id) const;
+  std::optional<Error> failure_of(const Key& key) const;
 
   std::shared_ptr<SessionWriter> writer_;
   SessionTable* shared_ = nullptr;  // null: no other node has its sessions
@@ -114,7 +116,7 @@ class SessionPersister final : public SessionJournal {
   std::unordered_map<std::string, Noted> noted_;  // of all sessions that are kept here
   Pending pending_;
   Pending failed_;                             // to be tried again
-  std::map<std::string, Error> failures_now_;  // of the last batch, by session
+  std::map<Key, Error> failures_now_;  // of the last batch
   Batch writing_;                              // null: nothing is being written
   std::uint64_t changes_ = 0;
   std::uint64_t taken_ = 0;       // so many of them are in batches
