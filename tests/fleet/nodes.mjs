@@ -31,12 +31,12 @@ export async function freePort() {
 
 // A node on ports of its own, that can be ended and started again on the same ones.
 export class Node {
-  static async start(context, name, flags = []) {
+  static async start(context, name, flags = [], engine = sim) {
     const node = new Node();
     node.name = name;
     [node.port, node.agentPort] = [await freePort(), await freePort()];
     node.folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-node-'));
-    node.flags = [...sim, '--host', '127.0.0.1', '--port', `${node.port}`, '--agent-check', `127.0.0.1:${node.agentPort}`,
+    node.flags = [...engine, '--host', '127.0.0.1', '--port', `${node.port}`, '--agent-check', `127.0.0.1:${node.agentPort}`,
       '--admin-listen', path.join(node.folder, 'admin.sock'), '--alias', name, '-np', '8', '-c', '400000', ...flags];
     context.after(async () => {
       await node.stop();
