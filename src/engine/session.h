@@ -64,6 +64,7 @@ struct Session {
   SessionDelta before_answer;          // … what was put before the answer
   std::unique_ptr<AnswerText> answer;  // … in a chat: what was said so far
   bool cancelled = false;              // while preparing: its generation is not to begin
+  bool moves = false;                  // while generating: another node is to go on with its answer
   bool ended = false;                  // while it is in use: it is hidden, and goes when that is over
 
   std::size_t file_bytes() const { return chat ? chat->file_bytes : 0; }

@@ -208,6 +208,12 @@ bool SessionTable::leave(const SessionId& id) {
   return true;
 }
 
+void SessionTable::let_move(const SessionId& id) {
+  Session& session = *sessions_.at(id.text);
+  CHECK(session.state == Session::State::generating);
+  session.moves = true;
+}
+
 // Nothing in a session of plain text.
 std::unique_ptr<AnswerText> SessionTable::answer_text(const Session& session) const {
   if (!session.before_answer.chat) return nullptr;
@@ -229,8 +235,9 @@ void SessionTable::finished(const Event& event, TimePoint now) {
   generating_.erase(found);
   session.last_used = now;
   SessionDelta before = std::exchange(session.before_answer, {});
+  const bool moves = session.moves && event.reason == FinishReason::cancelled;
   // Cancelled before the first token: as if it had never been asked.
-  if (!event.generated.empty()) {
+  if (!event.generated.empty() && !moves) {
     extend(session, std::move(before));
     add_answer(session, event.generated);
     changed(session);
@@ -294,6 +301,7 @@ void SessionTable::rest(Session& session) {
   session.answer.reset();
   session.tokenizer = nullptr;
   session.cancelled = false;
+  session.moves = false;
   start_expiring(session);
   if (session.ended) remove(session);
 }

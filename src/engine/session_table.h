@@ -127,7 +127,10 @@ class SessionTable {
   Result<const Session*> fork(const SessionOwner& owner, const SessionId& id, std::int64_t created, TimePoint now);
   // The request to cancel; none when it does not generate. What was generated stays.
   Result<std::optional<RequestId>> cancel(std::uint32_t tenant, const SessionId& id, TimePoint now);
-  // The same, and the session is hidden from now on.
+  // Where its answer is cancelled now, the session stays as it was before: another node goes on with the answer.
+  // REQUIRES: generating
+  void let_move(const SessionId& id);
+  // The same as cancel(), and the session is hidden from now on.
   Result<std::optional<RequestId>> end(std::uint32_t tenant, const SessionId& id);
   // Each text event, as it comes: so the text of a long answer is there when it ends.
   void said(const Event& event);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/model_identity.h"
+#include "engine/moved_answer.h"
 #include "engine/session_file.h"
 #include "engine/session_writer.h"
 #include "engine/slot_store.h"
@@ -49,6 +50,12 @@ class SharedSessionStore : public SessionWriter {
   // of another vocabulary; unavailable: the store does not have, or does not give, what was acknowledged.
   virtual Result<TakenSession> take(const std::string& id, std::uint64_t owner, const SessionClaim& claim,
                                     const VocabularyId& vocabulary, const SessionFileLimits& limits) = 0;
+  // The same thread: an answer that another node is to go on with, in place of the one before; the newest one, or
+  // nothing; and none any more.
+  virtual Result<void> put_answer(const std::string& id, const MovedAnswer& answer) = 0;
+  virtual Result<std::optional<MovedAnswer>> get_answer(const std::string& id) = 0;
+  virtual Result<void> drop_answer(const std::string& id) = 0;
+
   // The same thread: removes sessions whose time is over and that no node has removed. How many.
   virtual Result<std::size_t> sweep() = 0;
 

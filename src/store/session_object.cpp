@@ -45,6 +45,7 @@ std::string below(const std::string& root, const char* folder, const std::string
 
 std::string session_folder(const std::string& root, const std::string& id) { return below(root, "sessions", id); }
 std::string kv_folder(const std::string& root, const std::string& id) { return below(root, "kv", id); }
+std::string answer_folder(const std::string& root, const std::string& id) { return below(root, "answers", id); }
 
 std::string object_name(const std::string& folder, ObjectNumber number) {
   char digits[kLeaseDigits + 2 * kNumberDigits + 3];

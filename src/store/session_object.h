@@ -34,6 +34,7 @@ struct ObjectNumber {
 
 std::string session_folder(const std::string& root, const std::string& id);
 std::string kv_folder(const std::string& root, const std::string& id);
+std::string answer_folder(const std::string& root, const std::string& id);
 std::string object_name(const std::string& folder, ObjectNumber number);
 // By the last part of its name. Nothing: it is another one's.
 std::optional<ObjectNumber> number_of(std::string_view name);

@@ -178,14 +178,21 @@ std::optional<Error> SharedSessions::end(const SessionChange& change) {
 
 // REQUIRES: Redis says that it has gone
 Result<void> SharedSessions::remove_objects(const std::string& id) {
-  for (const std::string& folder : {session_folder(config_.root, id), kv_folder(config_.root, id)}) {
-    const auto names = parts_.objects->list(folder, kObjectsMax);
-    if (!names) return for_client(names.error());
-    for (const std::optional<Error>& error : parts_.objects->remove(*names)) {
-      if (error) return for_client(*error);
-    }
+  for (const auto& folder_of : {&session_folder, &kv_folder, &answer_folder}) {
+    if (auto removed = remove_folder(folder_of(config_.root, id)); !removed) return removed;
   }
   return parts_.leases->forget(id);
+}
+
+// `but`: this one object stays.
+Result<void> SharedSessions::remove_folder(const std::string& folder, const std::string& but) {
+  auto names = parts_.objects->list(folder, kObjectsMax);
+  if (!names) return for_client(names.error());
+  std::erase(*names, but);
+  for (const std::optional<Error>& error : parts_.objects->remove(*names)) {
+    if (error) return for_client(*error);
+  }
+  return {};
 }
 
 Result<std::size_t> SharedSessions::sweep() {

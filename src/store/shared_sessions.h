@@ -46,6 +46,9 @@ class SharedSessions final : public SharedSessionStore {
   Result<TakenSession> take(const std::string& id, std::uint64_t owner, const SessionClaim& claim,
                             const VocabularyId& vocabulary, const SessionFileLimits& limits) override;
   std::vector<std::optional<Error>> write(const std::vector<SessionChange>& changes) override;
+  Result<void> put_answer(const std::string& id, const MovedAnswer& answer) override;
+  Result<std::optional<MovedAnswer>> get_answer(const std::string& id) override;
+  Result<void> drop_answer(const std::string& id) override;
   Result<std::size_t> sweep() override;
   Result<void> put_kv(const std::string& id, const Tenant& tenant, const ModelIdentity& model,
                       const SlotCopy& copy) override;
@@ -85,6 +88,7 @@ class SharedSessions final : public SharedSessionStore {
   void drop_old(const std::vector<SessionChange>& changes, const std::vector<Draft>& drafts, const Outcomes& outcomes);
   std::optional<Error> end(const SessionChange& change);
   Result<void> remove_objects(const std::string& id);
+  Result<void> remove_folder(const std::string& folder, const std::string& but = "");
   LeaseStep step_of(const SessionChange& change, ObjectNumber last) const;
 
   // What take() has read.

@@ -134,6 +134,33 @@ Result<std::vector<std::byte>> SharedSessions::join(const std::string& id, Objec
   return out;
 }
 
+// Each time by a newer lease, or further in the answer: the last name is the newest.
+Result<void> SharedSessions::put_answer(const std::string& id, const MovedAnswer& answer) {
+  const auto kept = kept_.find(id);
+  if (kept == kept_.end()) return Error{ErrorCode::conflict, "the session has gone on at another node", ""};
+  const std::string folder = answer_folder(config_.root, id);
+  const auto number = static_cast<std::uint32_t>(answer.tokens.size());
+  const StoredObject object{object_name(folder, {kept->second.lease, number, config_.writer}),
+                            write_moved_answer(answer)};
+  const auto put = parts_.objects->put(std::span(&object, 1));
+  if (put.front()) return for_client(*put.front());
+  (void)remove_folder(folder, object.name);  // what is left of another one is older
+  return {};
+}
+
+Result<std::optional<MovedAnswer>> SharedSessions::get_answer(const std::string& id) {
+  const auto names = parts_.objects->list(answer_folder(config_.root, id), kObjectsMax);
+  if (!names) return for_client(names.error());
+  if (names->empty()) return std::optional<MovedAnswer>();
+  auto got = parts_.objects->get(std::span(&names->back(), 1), kBytesMax);
+  if (!got.front()) return for_client(got.front().error());
+  auto answer = read_moved_answer(*got.front());
+  if (!answer) return not_as_said(answer.error().message);
+  return std::optional(std::move(*answer));
+}
+
+Result<void> SharedSessions::drop_answer(const std::string& id) { return remove_folder(answer_folder(config_.root, id)); }
+
 // The names say how many tokens there are, and which.
 Result<void> SharedSessions::put_kv(const std::string& id, const Tenant& tenant, const ModelIdentity& model,
                                     const SlotCopy& copy) {

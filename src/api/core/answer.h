@@ -16,6 +16,7 @@
 #include "api/core/reasoning_control.h"
 #include "api/core/request_log.h"
 #include "core/event.h"
+#include "engine/moved_answer.h"
 #include "net/exchange.h"
 
 namespace chasqui {
@@ -61,6 +62,13 @@ class AnswerWriter {
   virtual bool stays_on_loop() const { return false; }
 };
 
+// A stream that is kept, at the end of its part here.
+struct MovedStream {
+  std::string name;
+  StreamEnd told{};
+  std::vector<Token> tokens{};  // of the answer
+};
+
 struct Answer {
   RequestPtr request;
   bool stream = false;
@@ -69,6 +77,9 @@ struct Answer {
   std::function<void()> on_submitted = {};  // runs when the engine has the request, before any event of it
   // Is awaited before the end of the answer is told; its error takes the end's place.
   std::function<net::Awaitable<Result<void>>()> before_end = {};
+  // Takes what it has said when another node is to go on with it; null: none can. An error is its end.
+  std::function<net::Awaitable<Result<void>>(MovedStream)> on_moved = {};
+  std::shared_ptr<const StreamEnd> told = {};   // by the node that has begun it; null: it begins here
   ReasoningSwitchPtr reasoning_switch = {};     // where a client may end the reasoning
   RequestNotePtr note = {};                     // none where no log is kept
   std::vector<std::string> skipped_tools = {};  // their types: the client is told

@@ -138,10 +138,14 @@ Handled deliver_kept(Call call, std::string id, Answer answer, Permit permit) {
   if (!started) co_return started.error();
   if (answer.on_submitted) answer.on_submitted();
   answer.use = std::make_shared<const ModelUse>(call.served);
+  const bool goes_on = answer.told != nullptr;  // with what another node has told
   auto begun = kept.start(call.frontend, call.served.streams, std::move(id), std::move(*started), std::move(answer));
   if (!begun) co_return begun.error();
   stream = std::move(*begun);
-  co_await kept.follow(call.frontend, call.exchange, std::move(stream), 0);
+  Result<std::uint64_t> from = std::uint64_t{0};
+  if (goes_on) from = first_byte(call.exchange.request(), *stream);
+  if (!from) co_return from.error();
+  co_await kept.follow(call.frontend, call.exchange, std::move(stream), *from);
   co_return Result<void>();
 }
 
@@ -167,7 +171,7 @@ Handled deliver_answer(Call call, Answer answer, Permit permit) {
   }
   // Only events have the ids that a client goes on from: lines of JSON are a stream like any other.
   const bool events = answer.stream && answer.writer->has_comments();
-  if (events && frontend.kept != nullptr && !answer.before_end) {
+  if (events && frontend.kept != nullptr) {
     Result<std::optional<std::string>> name = KeptStreams::wish(exchange.request());
     if (!name) co_return name.error();
     if (*name) {

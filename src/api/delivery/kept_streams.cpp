@@ -23,6 +23,23 @@ void notify_all(const std::vector<net::EventSignal*>& readers) {
   for (net::EventSignal* reader : readers) reader->notify();
 }
 
+bool ends_cancelled(const std::vector<Event>& events) {
+  return !events.empty() && events.back().kind == Event::Kind::finished &&
+         events.back().reason == FinishReason::cancelled;
+}
+
+// What another node has told already brings the writer to where it was there, and is not told again.
+void drop_told(AnswerWriter& writer, std::vector<Event>& events, std::size_t& tokens) {
+  std::string told;
+  auto each = events.begin();
+  for (; tokens > 0 && each != events.end() && each->kind != Event::Kind::finished; ++each) {
+    if (each->kind != Event::Kind::text) continue;
+    write_events(writer, {&*each, 1}, told);
+    tokens -= std::min(tokens, static_cast<std::size_t>(each->tokens));
+  }
+  events.erase(events.begin(), each);
+}
+
 }  // namespace
 
 // One connection that reads a stream.
@@ -109,6 +126,8 @@ Result<KeptStreamPtr> KeptStreams::start(Frontend& frontend, StreamHub& hub, std
   stream->left = frontend.clock.now();
   stream->generation = generation.get();
   stream->requests.push_back(answer.request->id);
+  stream->movable = answer.on_moved != nullptr;
+  if (answer.told) stream->ring.go_on(answer.told->end, answer.told->bytes);
   for (const RequestPtr& other : answer.others) stream->requests.push_back(other->id);
   by_name_.emplace(std::pair(tenant, stream->id), stream);
   running_.push_back(stream.get());
@@ -174,7 +193,7 @@ net::Awaitable<void> KeptStreams::keep(Frontend& frontend, KeptStreamPtr stream,
   notify_all(stream->readers);
   // It can be read again for a while. A notification means that it has been forgotten, or that the server ends.
   const bool named = find(stream->tenant, stream->id) == stream;
-  if (named && !stream->stop && !draining_) co_await stream->forget.wait_until(frontend.clock.now() + limits_.ttl);
+  if (named && !stream->stop && !stream->moved && !draining_) co_await stream->forget.wait_until(frontend.clock.now() + limits_.ttl);
   forget(stream);
   std::erase(running_, stream.get());
   if (draining_ && running_.empty() && drained_) std::exchange(drained_, nullptr)();
@@ -184,7 +203,7 @@ net::Awaitable<void> KeptStreams::pump(Frontend& frontend, KeptStream& stream, G
   std::size_t running = 1 + answer.others.size();
   std::vector<Event> events;
   std::string frames;
-  std::string bytes;
+  std::size_t told = answer.request->begun.size();  // tokens that another node has told
   const std::function<bool()> gone = [&] { return stream.stop || generation.slow(); };
   const Duration ping_every = answer.request->ping_every.value_or(frontend.config.ping_every);
   while (!stream.whole) {
@@ -197,6 +216,11 @@ net::Awaitable<void> KeptStreams::pump(Frontend& frontend, KeptStream& stream, G
       co_return;
     }
     frames.clear();
+    drop_told(*answer.writer, events, told);
+    if (stream.moves && ends_cancelled(events)) {
+      co_await pass_on(stream, answer, events);
+      co_return;
+    }
     if (drained == Drained::events) {
       stream.whole = write_events(*answer.writer, events, frames, &running);
       stream.failed =
@@ -204,11 +228,58 @@ net::Awaitable<void> KeptStreams::pump(Frontend& frontend, KeptStream& stream, G
     } else {
       net::append_sse_comment(frames, "ping");
     }
-    bytes.clear();
-    append_with_ids(frames, stream.ring.end(), bytes);
-    stream.ring.append(bytes);
-    if (!bytes.empty()) notify_all(stream.readers);
+    append(stream, frames);
   }
+}
+
+void KeptStreams::append(KeptStream& stream, const std::string& frames) {
+  std::string bytes;
+  append_with_ids(frames, stream.ring.end(), bytes);
+  stream.ring.append(bytes);
+  if (!bytes.empty()) notify_all(stream.readers);
+}
+
+// The end of the part here is no end of the answer: it is not told.
+net::Awaitable<void> KeptStreams::pass_on(KeptStream& stream, Answer& answer, std::vector<Event>& events) {
+  std::string frames;
+  write_events(*answer.writer, std::span(events).first(events.size() - 1), frames);
+  append(stream, frames);
+  MovedStream moved{.name = stream.id, .told = {.end = stream.ring.end(), .bytes = ""}};
+  stream.ring.copy(stream.ring.begin(), limits_.bytes, moved.told.bytes);
+  moved.tokens = std::move(events.back().generated);
+  Result<void> passed = co_await answer.on_moved(std::move(moved));
+  stream.moved = passed.has_value();
+  if (passed) co_return;
+  frames.clear();
+  answer.writer->fail(passed.error(), frames);
+  append(stream, frames);
+  stream.whole = stream.failed = true;
+}
+
+KeptStreamPtr KeptStreams::movable(RequestId request) const {
+  const auto makes = [request](const auto& entry) {
+    const KeptStream& stream = *entry.second;
+    return stream.movable && !stream.done && stream.requests.front() == request;
+  };
+  const auto found = std::ranges::find_if(by_name_, makes);
+  return found != by_name_.end() ? found->second : nullptr;
+}
+
+bool KeptStreams::is_movable(RequestId request) const { return movable(request) != nullptr; }
+
+net::Awaitable<Result<std::string>> KeptStreams::move(Frontend& frontend, RequestId request) {
+  const KeptStreamPtr stream = movable(request);
+  CHECK(stream != nullptr, "a stream is moved that cannot be");
+  stream->moves = true;
+  stream->hub.cancel(request);
+  net::EventSignal signal(frontend.loop);
+  stream->readers.push_back(&signal);
+  while (!stream->done) co_await signal.wait();
+  std::erase(stream->readers, &signal);
+  if (!stream->moved) {
+    co_return Error{ErrorCode::conflict, "the answer has ended before it could be moved", ""};
+  }
+  co_return stream->id;
 }
 
 net::Awaitable<void> KeptStreams::follow(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream,

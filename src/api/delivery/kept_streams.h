@@ -48,6 +48,9 @@ struct KeptStream {
   bool whole = false;   // … because the answer has ended
   bool failed = false;  // … in an error
   bool stop = false;    // its coroutine is to end
+  bool movable = false;
+  bool moves = false;   // another node is to go on with it
+  bool moved = false;   // … and can
   std::vector<RequestId> requests;
   Generation* generation = nullptr;  // while it runs
   std::vector<net::EventSignal*> readers;
@@ -69,6 +72,11 @@ class KeptStreams {
   Result<void> room_for(std::uint32_t tenant, const std::string& id) const;
   // Null: none, or another tenant's.
   KeptStreamPtr find(std::uint32_t tenant, const std::string& id) const;
+  // Whether the answer that this request makes is a stream that another node can go on with.
+  bool is_movable(RequestId request) const;
+  // Stops it, and waits until another node can go on with it. Its readers are cut off, and can come back there.
+  // conflict: it has ended by itself. REQUIRES: is_movable(request)
+  net::Awaitable<Result<std::string>> move(Frontend& frontend, RequestId request);
   // Ends it as a client does that cancels, and forgets it; who reads it, and is not far behind, sees its end.
   void stop(const KeptStreamPtr& stream);
 
@@ -89,6 +97,9 @@ class KeptStreams {
   net::Awaitable<void> keep(Frontend& frontend, KeptStreamPtr stream, std::unique_ptr<Generation> generation,
                             Answer answer);
   net::Awaitable<void> pump(Frontend& frontend, KeptStream& stream, Generation& generation, Answer& answer);
+  net::Awaitable<void> pass_on(KeptStream& stream, Answer& answer, std::vector<Event>& events);
+  void append(KeptStream& stream, const std::string& frames);
+  KeptStreamPtr movable(RequestId request) const;
   void end_unread(KeptStream& stream);
   void forget(const KeptStreamPtr& stream);
 

@@ -14,7 +14,7 @@ void StreamRing::append(std::string_view bytes) {
     bytes_.resize(capacity_);  // all of it is overwritten
   }
   while (!bytes.empty()) {
-    const std::size_t at = static_cast<std::size_t>(end_ % capacity_);
+    const std::size_t at = static_cast<std::size_t>(place(end_, capacity_));
     const std::size_t part = std::min(bytes.size(), capacity_ - at);
     if (bytes_.size() < at + part) bytes_.resize(at + part);
     std::copy_n(bytes.data(), part, bytes_.data() + at);
@@ -23,13 +23,19 @@ void StreamRing::append(std::string_view bytes) {
   }
 }
 
+void StreamRing::go_on(std::uint64_t end, std::string_view bytes) {
+  CHECK(end_ == 0 && bytes.size() <= end);
+  start_ = end_ = end - bytes.size();
+  append(bytes);
+}
+
 void StreamRing::shrink(std::size_t capacity) {
   if (capacity >= capacity_) return;
   if (bytes_.size() > capacity) {
     std::string last;
     last.reserve(capacity);
     copy(end_ - capacity, capacity, last);
-    const auto at = static_cast<std::ptrdiff_t>(end_ % capacity);  // of the first of them
+    const auto at = static_cast<std::ptrdiff_t>(place(end_, capacity));  // of the first of them
     std::rotate(last.begin(), last.end() - at, last.end());
     bytes_ = std::move(last);
   }
@@ -40,7 +46,7 @@ void StreamRing::copy(std::uint64_t from, std::size_t max, std::string& out) con
   CHECK(from >= begin() && from <= end_);
   std::size_t left = static_cast<std::size_t>(std::min<std::uint64_t>(max, end_ - from));
   while (left > 0) {
-    const std::size_t at = static_cast<std::size_t>(from % capacity_);
+    const std::size_t at = static_cast<std::size_t>(place(from, capacity_));
     const std::size_t part = std::min(left, capacity_ - at);
     out.append(bytes_, at, part);
     from += part;

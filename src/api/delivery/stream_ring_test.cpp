@@ -34,6 +34,29 @@ TEST(StreamRing, OfMoreThanFitsTheEndIsKept) {
   EXPECT_EQ(all_of(ring), "6789");
 }
 
+TEST(StreamRing, GoesOnWithAnotherOne) {
+  for (std::size_t said = 0; said < 40; ++said) {
+    StreamRing first(16);
+    StreamRing whole(16);
+    for (std::size_t i = 0; i < said; ++i) {
+      first.append(std::string(1, static_cast<char>('a' + i % 26)));
+      whole.append(std::string(1, static_cast<char>('a' + i % 26)));
+    }
+    StreamRing second(16);
+    second.go_on(first.end(), all_of(first));
+    for (std::size_t i = 0; i < 40; ++i) {
+      EXPECT_EQ(second.begin(), whole.begin());
+      EXPECT_EQ(second.end(), whole.end());
+      ASSERT_EQ(all_of(second), all_of(whole)) << said << ' ' << i;
+      second.append("xy");
+      whole.append("xy");
+    }
+    second.shrink(5);
+    whole.shrink(5);
+    EXPECT_EQ(all_of(second), all_of(whole)) << said;
+  }
+}
+
 TEST(StreamRing, ThatShrinksKeepsTheLastBytes) {
   for (std::size_t said = 0; said < 40; ++said) {
     for (std::size_t capacity = 1; capacity < 20; ++capacity) {

@@ -21,6 +21,7 @@
 #include "api/openai/openai_dialect.h"
 #include "api/openai/reasoning_route.h"
 #include "api/openai/transcriptions.h"
+#include "api/session/session_move.h"
 
 namespace chasqui {
 namespace {
@@ -238,6 +239,12 @@ const Route kRoutes[] = {
      kKey,
      &cancel_session,
      {.summary = "Stop what runs in a session", .body = false}},
+    {kPost,
+     "/v1/sessions/{id}/move",
+     &kChasqui,
+     kKey,
+     &handle_move_session,
+     {.summary = "Let another node go on with a session and its answer", .body = false}},
     {kPost,
      "/v1/sessions/{id}/fork",
      &kChasqui,

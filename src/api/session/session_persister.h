@@ -41,6 +41,8 @@ class SessionPersister final : public SessionJournal {
   void share(SessionTable& sessions);
   // The table has a session that was another node's, by this lease; it is written whole with its first change.
   void adopt(const std::string& id, std::uint64_t lease);
+  // It has left the table without an end.
+  void forget(const std::string& id) { noted_.erase(id); }
   // 0: the table does not have it.
   std::uint64_t lease_of(const std::string& id) const;
   // It has ended here, which is not written yet.

@@ -6,6 +6,7 @@
 #include "base/ascii.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "engine/session_input.h"
 
 namespace chasqui {
 namespace {
@@ -103,15 +104,16 @@ net::Awaitable<Result<void>> SessionSharing::take_over(ServedModel& served, Tena
   // Its time begins again: a client asks for it now, and the clock of the node that had it is another one.
   if (auto back = sessions_.bring_back(owner, std::move(taken->image), clock_.now()); !back) co_return back.error();
   persister_.adopt(id, lease);
-  co_await bring_kv(served, tenant, id);
+  const auto session = sessions_.find(tenant.id, {id});
+  if (session) co_await bring_kv(served, tenant, id, (*session)->tokens);
   co_return Result<void>();
 }
 
 // Without it the session is computed again: slower, and the same.
-net::Awaitable<void> SessionSharing::bring_kv(ServedModel& served, Tenant tenant, std::string id) {
-  const auto session = sessions_.find(tenant.id, {id});
-  if (!session || (*session)->length() < kWorthKeeping) co_return;
-  auto work = [store = store_, id, tenant, model = served.identity, history = (*session)->tokens,
+net::Awaitable<void> SessionSharing::bring_kv(ServedModel& served, Tenant tenant, std::string id,
+                                              std::vector<Token> history) {
+  if (std::cmp_less(history.size(), kWorthKeeping)) co_return;
+  auto work = [store = store_, id, tenant, model = served.identity, history = std::move(history),
                &engine = served.engine]() -> Result<TokenCount> {
     auto copy = store->get_kv(id, tenant, model, history, engine.snapshot_limits());
     if (!copy) return copy.error();
@@ -122,8 +124,8 @@ net::Awaitable<void> SessionSharing::bring_kv(ServedModel& served, Tenant tenant
   const Result<TokenCount> brought = co_await kv_.run(std::move(work));
   if (!brought) {
     kv_failed_.add();
-    log_warning("what was computed of a session could not be read", {{"session", id},
-                                                                     {"reason", brought.error().message}});
+    log_warning("what was computed of a session could not be read",
+                {{"session", id}, {"reason", brought.error().message}});
   } else if (*brought > 0) {
     kv_brought_.add();
     kept_tokens_.insert_or_assign(id, *brought);
@@ -144,26 +146,28 @@ void SessionSharing::keep_kv(ServedModel& served, const Tenant& tenant, const Se
   if (tokens < kWorthKeeping || (tokens >= before && tokens - before < tokens / 20)) return;
   kept_tokens_.insert_or_assign(id.text, tokens);
   ++saving_;
-  loop_.spawn(save_kv(served, tenant, id.text), "session kv");
+  loop_.spawn(save_later(served, tenant, id.text), "session kv");
 }
 
-net::Awaitable<void> SessionSharing::save_kv(ServedModel& served, Tenant tenant, std::string id) {
+net::Awaitable<void> SessionSharing::save_later(ServedModel& served, Tenant tenant, std::string id) {
   const ModelUse use(served);
   const auto session = sessions_.find(tenant.id, {id});
-  Result<bool> saved = false;
-  if (session) {
-    auto work = [store = store_, id, tenant, model = served.identity, history = (*session)->tokens,
-                 &engine = served.engine, label = SlotId{label_of(**session)}]() -> Result<bool> {
-      const SlotCopy copy = engine.copy_of_slot(label, tenant);
-      // Another session may have had the label meanwhile, or the history was taken back.
-      if (!copy.kv || copy.tokens.size() > history.size()) return false;
-      if (!std::ranges::equal(copy.tokens, std::span(history).first(copy.tokens.size()))) return false;
-      if (auto put = store->put_kv(id, tenant, model, copy); !put) return put.error();
-      return true;
-    };
-    saved = co_await kv_.run(std::move(work));
-  }
+  if (session) co_await save_kv(served, tenant, id, label_of(**session), (*session)->tokens);
   --saving_;
+}
+
+net::Awaitable<void> SessionSharing::save_kv(ServedModel& served, Tenant tenant, std::string id, std::int32_t label,
+                                             std::vector<Token> history) {
+  auto work = [store = store_, id, tenant, model = served.identity, history = std::move(history),
+               &engine = served.engine, label]() -> Result<bool> {
+    const SlotCopy copy = engine.copy_of_slot(SlotId{label}, tenant);
+    // Another session may have had the label meanwhile, or the history was taken back.
+    if (!copy.kv || copy.tokens.size() > history.size()) return false;
+    if (!std::ranges::equal(copy.tokens, std::span(history).first(copy.tokens.size()))) return false;
+    if (auto put = store->put_kv(id, tenant, model, copy); !put) return put.error();
+    return true;
+  };
+  const Result<bool> saved = co_await kv_.run(std::move(work));
   if (saved && *saved) {
     kv_saved_.add();
     co_return;
@@ -172,6 +176,47 @@ net::Awaitable<void> SessionSharing::save_kv(ServedModel& served, Tenant tenant,
   if (saved) co_return;
   kv_failed_.add();
   log_warning("what was computed of a session could not be kept", {{"session", id}, {"reason", saved.error().message}});
+}
+
+net::Awaitable<Result<void>> SessionSharing::pass_on(ServedModel& served, RequestPtr asked, SessionId id,
+                                                     MovedAnswer answer) {
+  std::vector<Token> history = asked->prompt;
+  history.insert(history.end(), answer.tokens.begin(), answer.tokens.end());
+  co_await save_kv(served, asked->tenant, id.text, asked->slot_label, std::move(history));
+  auto put = [store = store_, id = id.text, answer = std::move(answer)] { return store->put_answer(id, answer); };
+  Result<void> kept = co_await persister_.run(std::move(put));
+  if (kept) moved_.add();
+  co_return kept;
+}
+
+net::Awaitable<Result<std::optional<MovedAnswer>>> SessionSharing::moved_answer(ServedModel& served, Tenant tenant,
+                                                                                SessionId id, std::string stream) {
+  auto get = [store = store_, id = id.text] { return store->get_answer(id); };
+  Result<std::optional<MovedAnswer>> found = co_await persister_.run(std::move(get));
+  if (!found || !*found) co_return found;
+  if ((*found)->stream != stream) co_return std::optional<MovedAnswer>();
+  const auto session = sessions_.find(tenant.id, id);
+  if (!session) co_return session.error();
+  const SessionInput input(served.model, {(*session)->length(), sessions_.limits().tokens, (*session)->chat});
+  auto before = input.before_answer();
+  if (!before) co_return before.error();
+  std::vector<Token> history = (*session)->tokens;
+  history.insert(history.end(), before->tokens.begin(), before->tokens.end());
+  history.insert(history.end(), (*found)->tokens.begin(), (*found)->tokens.end());
+  co_await bring_kv(served, tenant, id.text, std::move(history));
+  co_return found;
+}
+
+void SessionSharing::drop_answer(const SessionId& id) { loop_.spawn(drop_answer_of(id.text), "moved answer"); }
+
+net::Awaitable<void> SessionSharing::drop_answer_of(std::string id) {
+  auto drop = [store = store_, id] { return store->drop_answer(id); };
+  const Result<void> dropped = co_await persister_.run(std::move(drop));
+  if (!dropped) log_warning("a moved answer stays in the store", {{"session", id}, {"reason", dropped.error().message}});
+}
+
+void SessionSharing::let_go(const SessionId& id) {
+  if (sessions_.leave(id)) persister_.forget(id.text);
 }
 
 void SessionSharing::sweep_later() {

@@ -34,6 +34,15 @@ class SessionSharing {
   net::Awaitable<Result<void>> bring(ServedModel& served, Tenant tenant, std::string id);
   // What the session's last answer has computed, for the next node; later, and only where it is worth it.
   void keep_kv(ServedModel& served, const Tenant& tenant, const SessionId& id);
+  // An answer stops here: leaves what another node needs to go on with it.
+  net::Awaitable<Result<void>> pass_on(ServedModel& served, RequestPtr asked, SessionId id, MovedAnswer answer);
+  // The answer of this stream that another node has left in a session that is here, whose KV comes with it.
+  net::Awaitable<Result<std::optional<MovedAnswer>>> moved_answer(ServedModel& served, Tenant tenant, SessionId id,
+                                                                  std::string stream);
+  // It has ended.
+  void drop_answer(const SessionId& id);
+  // The session is another node's as soon as that asks for it.
+  void let_go(const SessionId& id);
   // Under which the request of an answer in this session is noted, so that its KV is found.
   static std::int32_t label_of(const Session& session);
 
@@ -55,8 +64,11 @@ class SessionSharing {
   };
 
   net::Awaitable<Result<void>> take_over(ServedModel& served, Tenant tenant, std::string id, SessionClaim claim);
-  net::Awaitable<void> bring_kv(ServedModel& served, Tenant tenant, std::string id);
-  net::Awaitable<void> save_kv(ServedModel& served, Tenant tenant, std::string id);
+  net::Awaitable<void> bring_kv(ServedModel& served, Tenant tenant, std::string id, std::vector<Token> history);
+  net::Awaitable<void> save_kv(ServedModel& served, Tenant tenant, std::string id, std::int32_t label,
+                               std::vector<Token> history);
+  net::Awaitable<void> save_later(ServedModel& served, Tenant tenant, std::string id);
+  net::Awaitable<void> drop_answer_of(std::string id);
   void sweep_later();
   net::Awaitable<void> sweep();
 
@@ -73,6 +85,7 @@ class SessionSharing {
   MetricSet metrics_;
   Counter taken_{metrics_, {"chasqui_sessions_taken_total", "Sessions that were taken over from other nodes."}};
   Counter refused_{metrics_, {"chasqui_sessions_not_taken_total", "Sessions that could not be taken over."}};
+  Counter moved_{metrics_, {"chasqui_session_answers_moved_total", "Answers that stopped here for another node."}};
   Histogram take_seconds_{metrics_, {"chasqui_session_take_seconds", "Time to take a session over, with its KV."}};
   Counter kv_saved_{metrics_, {"chasqui_session_kv_total", "KV of sessions, by what became of it.", "result=\"saved\""}};
   Counter kv_brought_{metrics_, {"chasqui_session_kv_total", {}, "result=\"brought\""}};

@@ -11,6 +11,7 @@
 #include "api/core/model_table.h"
 #include "api/delivery/delivery.h"
 #include "api/session/session_body.h"
+#include "api/session/session_move.h"
 #include "api/session/session_persister.h"
 #include "api/session/session_sharing.h"
 #include "engine/engine.h"
@@ -63,10 +64,11 @@ net::Awaitable<Result<void>> kept_or_taken_back(ServedModel& served, SessionMark
 }
 
 // The same of an answer, whose KV may be of use to another node.
-net::Awaitable<Result<void>> answer_kept(ServedModel& served, SessionMark before, Tenant tenant) {
+net::Awaitable<Result<void>> answer_kept(ServedModel& served, SessionMark before, Tenant tenant, bool was_moved) {
   const SessionId id = before.id;
   Result<void> safe = co_await kept_or_taken_back(served, std::move(before));
   if (safe && served.sharing != nullptr) served.sharing->keep_kv(served, tenant, id);
+  if (safe && was_moved) served.sharing->drop_answer(id);
   co_return safe;
 }
 
@@ -91,8 +93,11 @@ Result<std::string> shown(const ServedModel& served, const Result<const Session*
 }
 
 // The request of a generation: its prompt is the history, and what stands before the answer.
-Result<Answer> answer_of(ServedModel& served, const Tenant& tenant, SessionAsk ask, SessionUse& use) {
+Result<Answer> answer_of(ServedModel& served, const SessionCall& call, SessionAsk ask, SessionUse& use) {
   if (auto wanted = use.still_wanted(); !wanted) return wanted.error();
+  if (call.moved) {
+    if (auto same = go_on_with(*call.moved, use.session(), ask.common); !same) return same.error();
+  }
   RequestDraft& draft = ask.common.draft;
   draft.prompt = use.session().tokens;
   draft.prompt.insert(draft.prompt.end(), ask.before_answer.tokens.begin(), ask.before_answer.tokens.end());
@@ -108,6 +113,7 @@ Result<Answer> answer_of(ServedModel& served, const Tenant& tenant, SessionAsk a
   auto request = make_request(served.engine.next_id(), std::move(draft), limits, served.clock.now());
   if (!request) return request.error();
   const bool chat = ask.before_answer.chat != nullptr;
+  const AnswerHead head = ask.common.head;
   Answer answer;
   answer.stream = ask.common.stream;
   answer.writer =
@@ -116,11 +122,12 @@ Result<Answer> answer_of(ServedModel& served, const Tenant& tenant, SessionAsk a
     use.begin(id, std::move(before));
   };
   if (served.persister != nullptr) {
-    answer.before_end = [&served, before = mark_of(use.session()), tenant] {
-      return answer_kept(served, before, tenant);
-    };
+    answer.before_end = [&served, before = mark_of(use.session()), tenant = call.caller.tenant,
+                         was_moved = call.moved.has_value()] { return answer_kept(served, before, tenant, was_moved); };
   }
   answer.request = std::move(*request);
+  if (call.moved) answer.told = std::make_shared<const StreamEnd>(call.moved->told);
+  let_answer_move(answer, served, head, call.said, use.session().id, use.session().tokens.size());
   return answer;
 }
 
@@ -211,21 +218,22 @@ net::Awaitable<Result<Answer>> prepare_in_session(Frontend& frontend, ServedMode
                                                   std::optional<SessionUse>& use, Permit& permit) {
   Result<void> here = co_await bring_here(served, call);
   if (!here) co_return here.error();
+  call.said = call.moved ? call.moved->body : std::move(call.body);
   Result<SessionUse> taken = take(served, call);
   if (!taken) co_return taken.error();
   use.emplace(std::move(*taken));
-  Result<Permit> entered = enter(frontend, served, call.caller, call.path, call.body);
+  Result<Permit> entered = enter(frontend, served, call.caller, call.path, call.said);
   if (!entered) co_return entered.error();
   permit = std::move(*entered);
-  net::OffloadTerms terms = reading_terms(call.caller, call.body);
+  net::OffloadTerms terms = reading_terms(call.caller, call.said);
   if (use->session().file_bytes() > 0) terms.can_wait = net::OffloadPool::kLong;  // they are decoded
   auto work = [&served, caller = call.caller, tail = tail_of(served.sessions, use->session()),
                urgency = use->session().settings.service_class,
-               body = std::move(call.body)] { return read_session_ask(served, caller, tail, urgency, body); };
+               body = call.said] { return read_session_ask(served, caller, tail, urgency, body); };
   Result<SessionAsk> ask = co_await frontend.offload.run(std::move(work), std::move(terms));
   if (!ask) co_return ask.error();
   if (call.client_gone()) co_return client_gone();
-  co_return answer_of(served, call.caller.tenant, std::move(*ask), *use);
+  co_return answer_of(served, call, std::move(*ask), *use);
 }
 
 Result<std::string> list_sessions(ServedModel& served, SessionCall& call) {
@@ -311,6 +319,13 @@ Handled handle_session_generate(Call call) {
   Permit permit;
   const RequestNotePtr note = open_note(call);
   SessionCall asked = session_call(call, true);
+  Result<std::optional<MovedAnswer>> moved =
+      co_await moved_answer_of(call.served, call.exchange.request(), call.caller, asked.id);
+  if (!moved) {
+    note_refused(note, moved.error());
+    co_return moved.error();
+  }
+  asked.moved = std::move(*moved);
   Result<Answer> answer = co_await prepare_in_session(call.frontend, call.served, std::move(asked), use, permit);
   if (!answer) {
     note_refused(note, answer.error());

@@ -10,6 +10,7 @@
 
 #include "api/core/answer.h"
 #include "api/core/served_model.h"
+#include "engine/moved_answer.h"
 #include "engine/session_table.h"
 
 namespace chasqui {
@@ -23,6 +24,8 @@ struct SessionCall {
   std::optional<std::string> limit, after;  // of a list
   std::function<bool()> client_gone;
   std::optional<SessionId> made;  // by the command: goes again when it cannot be kept
+  std::optional<MovedAnswer> moved{};  // that a generation goes on with
+  std::string said{};                  // its body, or that of the one it goes on with
 };
 
 // Null: no model has a session of this tenant with this id.

@@ -1,0 +1,27 @@
+// POST /v1/sessions/{id}/move, and what goes with an answer that moves: this node stops it at a token and leaves in the
+// shared store what was asked, what was generated, what its stream has told, and the KV; the node that the client comes
+// back to, with its request and Last-Event-ID, goes on. Nothing of the answer is in the session until it has ended.
+// Loop thread.
+#pragma once
+
+#include <optional>
+
+#include "api/core/answer.h"
+#include "api/session/session_body.h"
+#include "api/session/session_sharing.h"
+
+namespace chasqui {
+
+Handled handle_move_session(Call call);
+
+// The answer that this request goes on with, which another node has begun; nothing: there is none.
+net::Awaitable<Result<std::optional<MovedAnswer>>> moved_answer_of(ServedModel& served, const net::HttpRequest& request,
+                                                                   const Caller& caller, SessionId id);
+
+// Makes `answer` one that can move, if it can. `history`: tokens of the session before it.
+void let_answer_move(Answer& answer, ServedModel& served, const AnswerHead& head, std::string body, SessionId id,
+                     std::size_t history);
+// What was asked is asked again, as it was there. conflict: the session is another one by now.
+Result<void> go_on_with(const MovedAnswer& moved, const Session& session, OpenAiBody& asked);
+
+}  // namespace chasqui
