@@ -1,5 +1,7 @@
 #include "app/config_file.h"
 
+#include <string_view>
+#include <array>
 #include <algorithm>
 
 #include <CLI/CLI.hpp>
@@ -20,7 +22,14 @@ std::string long_name(const CLI::Option& option) {
   return option.get_lnames().empty() ? std::string() : option.get_lnames().front();
 }
 
-bool is_secret(const std::string& name) { return name == "api-key"; }
+const std::string kHidden = "(hidden)";
+
+// Keys, and addresses with a password in them.
+bool is_secret(const std::string& name, const std::string& value) {
+  constexpr std::array<std::string_view, 3> kAddresses = {"shared-store", "session-leases", "batch-queue"};
+  const bool is_address = std::ranges::find(kAddresses, name) != kAddresses.end();
+  return name == "api-key" || (is_address && value.find('@') != std::string::npos);
+}
 
 // The others say something and do nothing.
 bool is_setting(const std::string& name) {
@@ -129,7 +138,7 @@ std::vector<Setting> settings_of(const CLI::App& command, const Settings& settin
       if (found->second == Origin::environment) setting.origin += " " + option->get_envname();
       if (found->second == Origin::file) setting.origin += " " + settings.file;
     }
-    if (is_secret(name) && !setting.value.empty()) setting.value = "(hidden)";
+    if (is_secret(name, setting.value) && !setting.value.empty()) setting.value = kHidden;
     out.push_back(std::move(setting));
   }
   return out;
@@ -207,7 +216,7 @@ std::string settings_text(const CLI::App& command, const Settings& settings) {
       out += (out.empty() ? "# " : "\n# ") + group + '\n';
     }
     // An option that was not given stays a comment, so that a file made of this leaves it open.
-    const bool open = setting.origin == "default" || is_secret(setting.name);
+    const bool open = setting.origin == "default" || setting.value == kHidden;
     std::string line = (open ? "# " : "") + setting.name + " = ";
     line += setting.list.empty() ? toml(setting.value) : toml_list(setting.list);
     if (setting.value.empty()) line = "# " + setting.name + " is not set";

@@ -65,7 +65,6 @@ struct RequestDraft {
   std::optional<std::int64_t> keep;     // where the context is shifted: of the prompt, so many tokens stay; -1: all
   std::optional<std::int64_t> discard;  // … and so many behind them go each time; 0: half of them
   std::optional<std::int64_t> chunk;    // see Request
-  std::vector<Token> begun;  // TEMPORARY
 
   SchemaOrder schema_order = SchemaOrder::written;
   bool schemas_converted = false;             // schemas become grammars by llama-common's converter, not by ours
@@ -98,7 +97,6 @@ struct RequestLimits {
 };
 
 struct Request {
-  std::vector<Token> begun;  // TEMPORARY
   RequestId id;
   std::vector<Token> prompt;        // 1 … context-1 tokens; below zero: a place of one of `media`
   MediaUnitsPtr media;              // null: the prompt is text alone

@@ -77,12 +77,13 @@ std::string_view name(Session::State state);
 // Where a session was before a change.
 struct SessionMark {
   SessionId id;
+  std::uint64_t serial = 0;
   std::uint64_t changes = 0;
   std::size_t tokens = 0;
   ChatHistoryPtr chat;
 };
 inline SessionMark mark_of(const Session& session) {
-  return {session.id, session.changes, session.tokens.size(), session.chat};
+  return {session.id, session.serial, session.changes, session.tokens.size(), session.chat};
 }
 
 }  // namespace chasqui

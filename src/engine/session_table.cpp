@@ -249,6 +249,7 @@ void SessionTable::take_back(const SessionMark& before) {
   const auto found = sessions_.find(before.id.text);
   if (found == sessions_.end()) return;
   Session& session = *found->second;
+  if (session.serial != before.serial) return;  // it was another node's meanwhile, and is another one here
   if (session.state != Session::State::idle || session.changes != before.changes + 1) return;
   metrics_.tokens.add(static_cast<std::int64_t>(before.tokens) - session.length());
   session.tokens.resize(before.tokens);

@@ -22,6 +22,7 @@ struct SessionChange {
   std::optional<SessionTurn> turn{};  // what was written before was written by this writer, or found by it
   std::uint64_t lease = 0;            // by which this node has the session, where nodes share them
   std::uint64_t owner = 0;            // Tenant::lasting
+  bool made = false;                  // it has just been made, here: no node can have had it
   std::int64_t ttl = 0;               // seconds that the session has left; 0: it has gone
 };
 

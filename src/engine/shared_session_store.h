@@ -49,7 +49,8 @@ class SharedSessionStore : public SessionWriter {
   // not_found: there is no such session of this owner; conflict: another node has taken it meanwhile, or its tokens are
   // of another vocabulary; unavailable: the store does not have, or does not give, what was acknowledged.
   virtual Result<TakenSession> take(const std::string& id, std::uint64_t owner, const SessionClaim& claim,
-                                    const VocabularyId& vocabulary, const SessionFileLimits& limits) = 0;
+                                    const VocabularyId& vocabulary, const SessionFileLimits& limits,
+                                    std::int64_t now) = 0;
   // The same thread: an answer that another node is to go on with, in place of the one before; the newest one, or
   // nothing; and none any more.
   virtual Result<void> put_answer(const std::string& id, const MovedAnswer& answer) = 0;
@@ -63,6 +64,7 @@ class SharedSessionStore : public SessionWriter {
   // of any promise.
   virtual Result<void> put_kv(const std::string& id, const Tenant& tenant, const ModelIdentity& model,
                               const SlotCopy& copy) = 0;
+  virtual Result<void> drop_kv(const std::string& id) = 0;
   // Of a beginning of `history`. Nothing: there is none for this model.
   virtual Result<std::optional<SlotCopy>> get_kv(const std::string& id, const Tenant& tenant,
                                                  const ModelIdentity& model, std::span<const Token> history,

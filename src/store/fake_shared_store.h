@@ -19,7 +19,7 @@ namespace chasqui::store {
 struct FakeShared {
   struct Held {
     std::uint64_t lease = 0;
-    std::string node, last;
+    std::string node{}, last{};
     std::uint64_t owner = 0;
     bool gone = false;
   };
@@ -110,12 +110,14 @@ class FakeLeases final : public SessionLeases {
     held.node = node_;
     return SessionClaim{here ? SessionClaim::Kind::here : SessionClaim::Kind::taken, held.lease, held.last};
   }
-  Result<std::vector<Outcome>> commit(std::span<const LeaseStep> steps) override {
+  std::vector<Result<Outcome>> commit(std::span<const LeaseStep> steps) override {
     const bool fails = shared_.chance(shared_.lease_faults);
-    if (fails && shared_.chance(50)) return fake_fault();
-    std::vector<Outcome> out;
-    for (const LeaseStep& step : steps) out.push_back(advance(step));
-    if (fails) return fake_fault();
+    const bool nothing = fails && shared_.chance(50);
+    std::vector<Result<Outcome>> out;
+    for (const LeaseStep& step : steps) {
+      const Result<Outcome> outcome = nothing ? Result<Outcome>(fake_fault()) : advance(step);
+      out.push_back(fails ? Result<Outcome>(fake_fault()) : outcome);
+    }
     return out;
   }
   Result<Outcome> end(const LeaseStep& step) override {
@@ -132,7 +134,7 @@ class FakeLeases final : public SessionLeases {
   }
   Result<void> forget(const std::string& id) override {
     if (shared_.chance(shared_.lease_faults)) return fake_fault();
-    shared_.leases.erase(id);
+    shared_.leases[id] = {.gone = true};
     shared_.old.erase(id);
     return {};
   }

@@ -171,7 +171,8 @@ Result<void> RedisConnection::connect() {
   const auto answers = run(first);
   if (!answers) return answers.error();
   for (const RedisReply& answer : *answers) {
-    if (answer.kind == RedisReply::Kind::error) return broken("it refuses: " + answer.text);
+    // Some say there again what they were told, and that was the password.
+    if (answer.kind == RedisReply::Kind::error) return broken("it refuses the login, or the database");
   }
   return {};
 }

@@ -8,17 +8,22 @@ namespace {
 
 // Where the process that removes a session's objects has died, another one does it after so many seconds.
 const std::string kRetryRemoval = "60";
+const std::string kTombstone = "86400";  // seconds
+constexpr Duration kDown = seconds(1);
 // A session goes so many seconds after its time is over: an answer in it may take that long.
 constexpr std::int64_t kGraceSeconds = 3600;
 
 // KEYS: the session, the sorted set. ARGV: node, owner, id, grace. All times are by the clock of Redis, so that those of
 // the nodes may differ.
 const std::string kClaim = R"(
-local held = redis.call('HMGET', KEYS[1], 'token', 'node', 'tenant', 'last', 'gone')
+local held = redis.call('HMGET', KEYS[1], 'token', 'node', 'tenant', 'last', 'gone', 'ttl')
+if held[5] then return {'none'} end
 if not held[1] then return {'lost'} end
-if held[5] or held[3] ~= ARGV[2] then return {'none'} end
+if held[3] ~= ARGV[2] then return {'none'} end
+local now = tonumber(redis.call('TIME')[1])
 local ends = redis.call('ZSCORE', KEYS[2], ARGV[3])
-if ends and tonumber(ends) - ARGV[4] <= tonumber(redis.call('TIME')[1]) then return {'none'} end
+if ends and tonumber(ends) - ARGV[4] <= now then return {'none'} end
+if held[6] then redis.call('ZADD', KEYS[2], now + held[6], ARGV[3]) end
 if held[2] == ARGV[1] then return {'here', held[1], held[4]} end
 redis.call('HSET', KEYS[1], 'node', ARGV[1])
 return {'taken', tostring(redis.call('HINCRBY', KEYS[1], 'token', 1)), held[4]}
@@ -31,7 +36,7 @@ if held[3] then return 'ended' end
 if not held[1] then
   if ARGV[7] ~= '1' then return 'lost' end
 elseif held[1] ~= ARGV[3] or held[2] ~= ARGV[1] then return 'passed' end
-redis.call('HSET', KEYS[1], 'token', ARGV[3], 'node', ARGV[1], 'tenant', ARGV[2], 'last', ARGV[4])
+redis.call('HSET', KEYS[1], 'token', ARGV[3], 'node', ARGV[1], 'tenant', ARGV[2], 'last', ARGV[4], 'ttl', ARGV[5])
 redis.call('ZADD', KEYS[2], redis.call('TIME')[1] + ARGV[5], ARGV[6])
 return 'held'
 )";
@@ -51,8 +56,17 @@ return 'held'
 // The same.
 const std::string kRestore = R"(
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('HSET', KEYS[1], 'token', ARGV[3], 'node', ARGV[1], 'tenant', ARGV[2], 'last', ARGV[4])
+redis.call('HSET', KEYS[1], 'token', ARGV[3], 'node', ARGV[1], 'tenant', ARGV[2], 'last', ARGV[4], 'ttl', ARGV[5])
 redis.call('ZADD', KEYS[2], redis.call('TIME')[1] + ARGV[5], ARGV[6])
+return 1
+)";
+
+// KEYS: the session, the sorted set. ARGV: id, seconds.
+const std::string kForget = R"(
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'gone', '1')
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+redis.call('ZREM', KEYS[2], ARGV[1])
 return 1
 )";
 
@@ -105,8 +119,24 @@ RedisCommand RedisLeases::script_of(const std::string& script, const LeaseStep& 
           step.fresh ? "1" : "0"};
 }
 
+Result<std::vector<RedisReply>> RedisLeases::ask(std::span<const RedisCommand> commands) {
+  if (clock_.now() < down_until_) return why_down_;
+  auto replies = redis_.run(commands);
+  if (replies) return replies;
+  down_until_ = clock_.now() + kDown;
+  why_down_ = replies.error();
+  return replies;
+}
+
+Result<RedisReply> RedisLeases::ask_one(const RedisCommand& command) {
+  auto replies = ask(std::span(&command, 1));
+  if (!replies) return replies.error();
+  if (replies->front().kind != RedisReply::Kind::error) return std::move(replies->front());
+  return Error{ErrorCode::unavailable, "Redis refuses: " + replies->front().text, ""};
+}
+
 Result<SessionClaim> RedisLeases::claim(const std::string& id, std::uint64_t owner) {
-  const auto reply = redis_.run_one({"EVAL", kClaim, "2", key_ + id, old_, node_, std::to_string(owner), id, std::to_string(kGraceSeconds)});
+  const auto reply = ask_one({"EVAL", kClaim, "2", key_ + id, old_, node_, std::to_string(owner), id, std::to_string(kGraceSeconds)});
   if (!reply) return reply.error();
   if (reply->list.empty()) return senseless();
   const std::string& said = reply->list[0].text;
@@ -120,41 +150,37 @@ Result<SessionClaim> RedisLeases::claim(const std::string& id, std::uint64_t own
   return out;
 }
 
-Result<std::vector<SessionLeases::Outcome>> RedisLeases::commit(std::span<const LeaseStep> steps) {
+std::vector<Result<SessionLeases::Outcome>> RedisLeases::commit(std::span<const LeaseStep> steps) {
   std::vector<RedisCommand> commands;
   for (const LeaseStep& step : steps) commands.push_back(script_of(kCommit, step));
-  const auto replies = redis_.run(commands);
-  if (!replies) return replies.error();
-  std::vector<Outcome> out;
-  for (const RedisReply& reply : *replies) {
-    const auto outcome = outcome_of(reply);
-    if (!outcome) return outcome.error();
-    out.push_back(*outcome);
+  const auto replies = ask(commands);
+  std::vector<Result<Outcome>> out;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    out.push_back(replies ? outcome_of((*replies)[i]) : Result<Outcome>(replies.error()));
   }
   return out;
 }
 
 Result<SessionLeases::Outcome> RedisLeases::end(const LeaseStep& step) {
-  const auto reply = redis_.run_one(script_of(kEnd, step));
+  const auto reply = ask_one(script_of(kEnd, step));
   if (!reply) return reply.error();
   return outcome_of(*reply);
 }
 
 Result<void> RedisLeases::forget(const std::string& id) {
-  const std::vector<RedisCommand> both{{"DEL", key_ + id}, {"ZREM", old_, id}};
-  const auto replies = redis_.run(both);
-  if (!replies) return replies.error();
+  const auto reply = ask_one({"EVAL", kForget, "2", key_ + id, old_, id, kTombstone});
+  if (!reply) return reply.error();
   return {};
 }
 
 Result<bool> RedisLeases::restore(const LeaseStep& step) {
-  const auto reply = redis_.run_one(script_of(kRestore, step));
+  const auto reply = ask_one(script_of(kRestore, step));
   if (!reply) return reply.error();
   return reply->integer == 1;
 }
 
 Result<std::vector<std::string>> RedisLeases::end_old(std::size_t most) {
-  const auto reply = redis_.run_one({"EVAL", kEndOld, "1", old_, std::to_string(most), kRetryRemoval, key_});
+  const auto reply = ask_one({"EVAL", kEndOld, "1", old_, std::to_string(most), kRetryRemoval, key_});
   if (!reply) return reply.error();
   std::vector<std::string> out;
   for (const RedisReply& id : reply->list) out.push_back(id.text);

@@ -1,6 +1,6 @@
 // Leases of sessions in Redis, where each step is one script. One thread at a time.
 //
-//   chasqui:SCOPEsession:ID   token, node, tenant, last, gone
+//   chasqui:SCOPEsession:ID   token, node, tenant, last, ttl, gone
 //   chasqui:SCOPEsessions     sorted set of IDs by when they may be removed
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "store/redis_connection.h"
 #include "store/session_leases.h"
 
@@ -23,7 +24,7 @@ class RedisLeases final : public SessionLeases {
         old_("chasqui:" + scope + "sessions") {}
 
   Result<SessionClaim> claim(const std::string& id, std::uint64_t owner) override;
-  Result<std::vector<Outcome>> commit(std::span<const LeaseStep> steps) override;
+  std::vector<Result<Outcome>> commit(std::span<const LeaseStep> steps) override;
   Result<Outcome> end(const LeaseStep& step) override;
   Result<void> forget(const std::string& id) override;
   Result<bool> restore(const LeaseStep& step) override;
@@ -31,8 +32,14 @@ class RedisLeases final : public SessionLeases {
 
  private:
   RedisCommand script_of(const std::string& script, const LeaseStep& step) const;
+  // As RedisConnection::run(), but after no answer there is none for a second: who waits in a queue is told at once.
+  Result<std::vector<RedisReply>> ask(std::span<const RedisCommand> commands);
+  Result<RedisReply> ask_one(const RedisCommand& command);
 
+  const RealClock clock_;
   RedisConnection redis_;
+  TimePoint down_until_{};
+  Error why_down_{};
   const std::string node_;
   const std::string key_;  // what the keys of sessions begin with
   const std::string old_;

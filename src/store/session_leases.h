@@ -37,10 +37,10 @@ class SessionLeases {
 
   virtual Result<SessionClaim> claim(const std::string& id, std::uint64_t owner) = 0;
   // One for each step, in their order.
-  virtual Result<std::vector<Outcome>> commit(std::span<const LeaseStep> steps) = 0;
+  virtual std::vector<Result<Outcome>> commit(std::span<const LeaseStep> steps) = 0;
   // No node gets the session any more; its objects are to be removed, by the sweep where this node does not come to it.
   virtual Result<Outcome> end(const LeaseStep& step) = 0;
-  // Nothing is left of it.
+  // Its objects have gone. For a day no late write can bring it back.
   virtual Result<void> forget(const std::string& id) = 0;
   // A session whose lease was lost gets this one, where it has none. False: it has one.
   virtual Result<bool> restore(const LeaseStep& step) = 0;

@@ -25,14 +25,22 @@ Error SharedSessions::for_client(Error error) {
 
 std::vector<std::optional<Error>> SharedSessions::write(const std::vector<SessionChange>& changes) {
   Outcomes outcomes(changes.size());
+  write_turns(changes, outcomes);
+  std::optional<Error> down;  // where nothing answers, each end would wait for as long
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (changes[i].image || changes[i].turn) continue;
+    outcomes[i] = down ? down : end(changes[i]);
+    if (outcomes[i] && outcomes[i]->code == ErrorCode::unavailable) down = outcomes[i];
+  }
+  return outcomes;
+}
+
+void SharedSessions::write_turns(const std::vector<SessionChange>& changes, Outcomes& outcomes) {
   std::vector<Draft> drafts;
   std::vector<StoredObject> objects;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     const SessionChange& change = changes[i];
-    if (!change.image && !change.turn) {
-      outcomes[i] = end(change);
-      continue;
-    }
+    if (!change.image && !change.turn) continue;
     Kept& kept = kept_.try_emplace(change.id, Kept{.lease = change.lease}).first->second;
     Draft draft{.change = i};
     auto object = draft_of(change, kept, draft);
@@ -43,7 +51,7 @@ std::vector<std::optional<Error>> SharedSessions::write(const std::vector<Sessio
     drafts.push_back(std::move(draft));
     objects.push_back(std::move(*object));
   }
-  if (objects.empty()) return outcomes;
+  if (objects.empty()) return;
   const ObjectStore::Outcomes put = parts_.objects->put(objects);
   std::vector<Draft> stored;
   for (std::size_t i = 0; i < drafts.size(); ++i) {
@@ -56,10 +64,15 @@ std::vector<std::optional<Error>> SharedSessions::write(const std::vector<Sessio
   }
   commit(changes, stored, outcomes);
   drop_old(changes, stored, outcomes);
-  return outcomes;
 }
 
-Result<StoredObject> SharedSessions::draft_of(const SessionChange& change, Kept& kept, Draft& draft) const {
+// Null: this node does not have the session by the lease of the change.
+SharedSessions::Kept* SharedSessions::kept_by(const SessionChange& change) {
+  const auto found = kept_.find(change.id);
+  return found != kept_.end() && found->second.lease == change.lease ? &found->second : nullptr;
+}
+
+Result<StoredObject> SharedSessions::draft_of(const SessionChange& change, Kept& kept, Draft& draft) {
   if (kept.lease != change.lease) return passed_on();
   SessionObject object;
   std::vector<std::byte> bytes;
@@ -76,7 +89,7 @@ Result<StoredObject> SharedSessions::draft_of(const SessionChange& change, Kept&
     object.follows = kept.last;
   }
   object.bytes = bytes;
-  draft.number = {kept.lease, kept.next++, config_.writer};
+  draft.number = {kept.lease, next_++, config_.writer};
   StoredObject out{object_name(session_folder(config_.root, change.id), draft.number), write_object(object)};
   kept.objects.insert(out.name);  // whatever the store says: it may have it
   return out;
@@ -93,16 +106,14 @@ void SharedSessions::commit(const std::vector<SessionChange>& changes, const std
                             Outcomes& outcomes) {
   std::vector<LeaseStep> steps;
   for (const Draft& draft : drafts) {
-    const SessionChange& change = changes[draft.change];
-    steps.push_back(step_of(change, draft.number));
-    // Ids are never made twice, so no other node has had it yet.
-    steps.back().fresh = change.lease == 1 && kept_.at(change.id).last.lease == 0;
+    steps.push_back(step_of(changes[draft.change], draft.number));
+    steps.back().fresh = changes[draft.change].made;
   }
   if (steps.empty()) return;
   const auto held = parts_.leases->commit(steps);
   for (std::size_t i = 0; i < drafts.size(); ++i) {
     const Draft& draft = drafts[i];
-    Result<SessionLeases::Outcome> outcome = held ? Result((*held)[i]) : held.error();
+    Result<SessionLeases::Outcome> outcome = held[i];
     if (outcome && *outcome == SessionLeases::Outcome::lost) outcome = find_lost(steps[i]);
     outcomes[draft.change] = outcome ? settle(changes[draft.change], draft, *outcome) : outcome.error();
   }
@@ -113,13 +124,16 @@ std::optional<Error> SharedSessions::settle(const SessionChange& change, const D
   if (outcome == SessionLeases::Outcome::lost) {
     return Error{ErrorCode::unavailable, "the lease of the session is lost, again and again", ""};
   }
-  if (outcome != SessionLeases::Outcome::held) {
-    kept_.erase(change.id);
+  Kept* const kept = kept_by(change);
+  if (outcome != SessionLeases::Outcome::held || kept == nullptr) {
+    // What comes late is not to be found by a node that knows of no lease.
+    const std::string late = object_name(session_folder(config_.root, change.id), draft.number);
+    (void)parts_.objects->remove(std::span(&late, 1));
+    if (kept != nullptr) kept_.erase(change.id);
     return passed_on();
   }
-  Kept& kept = kept_.at(change.id);
-  kept.last = draft.number;
-  kept.place = draft.place;
+  kept->last = draft.number;
+  kept->place = draft.place;
   return std::nullopt;
 }
 
@@ -134,9 +148,7 @@ Result<SessionLeases::Outcome> SharedSessions::find_lost(const LeaseStep& step) 
   }
   LeaseStep found = step;
   found.fresh = true;
-  const auto again = parts_.leases->commit(std::span(&found, 1));
-  if (!again) return again.error();
-  return again->front();
+  return parts_.leases->commit(std::span(&found, 1)).front();
 }
 
 void SharedSessions::drop_old(const std::vector<SessionChange>& changes, const std::vector<Draft>& drafts,
@@ -147,7 +159,9 @@ void SharedSessions::drop_old(const std::vector<SessionChange>& changes, const s
     if (!draft.whole || outcomes[draft.change]) continue;
     const std::string& id = changes[draft.change].id;
     const std::string newest = object_name(session_folder(config_.root, id), draft.number);
-    std::set<std::string>& objects = kept_.at(id).objects;
+    Kept* const kept = kept_by(changes[draft.change]);
+    if (kept == nullptr) continue;
+    std::set<std::string>& objects = kept->objects;
     for (const std::string& name : objects) {
       if (name >= newest) break;
       old.push_back(name);
@@ -169,15 +183,20 @@ std::optional<Error> SharedSessions::end(const SessionChange& change) {
     if (outcome && *outcome == SessionLeases::Outcome::held) outcome = parts_.leases->end(step);
   }
   if (!outcome) return outcome.error();
-  if (*outcome == SessionLeases::Outcome::held) {
-    if (auto removed = remove_objects(change.id); !removed) return removed.error();
-  }
-  kept_.erase(change.id);  // another node's, where it was passed on: no matter of this one's
+  if (*outcome == SessionLeases::Outcome::passed) return passed_on();
+  if (auto removed = remove_objects(change.id); !removed) return removed.error();
+  if (kept_by(change) != nullptr) kept_.erase(change.id);
   return std::nullopt;
 }
 
 // REQUIRES: Redis says that it has gone
 Result<void> SharedSessions::remove_objects(const std::string& id) {
+  if (const auto kept = kept_.find(id); kept != kept_.end()) {  // a list may be older
+    const std::vector<std::string> known(kept->second.objects.begin(), kept->second.objects.end());
+    for (const std::optional<Error>& error : parts_.objects->remove(known)) {
+      if (error) return for_client(*error);
+    }
+  }
   for (const auto& folder_of : {&session_folder, &kv_folder, &answer_folder}) {
     if (auto removed = remove_folder(folder_of(config_.root, id)); !removed) return removed;
   }
@@ -198,11 +217,17 @@ Result<void> SharedSessions::remove_folder(const std::string& folder, const std:
 Result<std::size_t> SharedSessions::sweep() {
   const auto old = parts_.leases->end_old(kSweepMax);
   if (!old) return old.error();
+  std::size_t swept = 0;
+  std::optional<Error> first;
   for (const std::string& id : *old) {
-    if (auto removed = remove_objects(id); !removed) return removed.error();
+    auto removed = remove_objects(id);
+    if (!removed && !first) first = removed.error();
+    if (!removed) continue;
     kept_.erase(id);
+    ++swept;
   }
-  return old->size();
+  if (first && swept == 0) return *first;
+  return swept;
 }
 
 }  // namespace chasqui::store

@@ -44,7 +44,9 @@ class SharedSessions final : public SharedSessionStore {
 
   Result<SessionClaim> claim(const std::string& id, std::uint64_t owner) override;
   Result<TakenSession> take(const std::string& id, std::uint64_t owner, const SessionClaim& claim,
-                            const VocabularyId& vocabulary, const SessionFileLimits& limits) override;
+                            const VocabularyId& vocabulary, const SessionFileLimits& limits,
+                            std::int64_t now) override;
+  Result<void> drop_kv(const std::string& id) override;
   std::vector<std::optional<Error>> write(const std::vector<SessionChange>& changes) override;
   Result<void> put_answer(const std::string& id, const MovedAnswer& answer) override;
   Result<std::optional<MovedAnswer>> get_answer(const std::string& id) override;
@@ -67,7 +69,6 @@ class SharedSessions final : public SharedSessionStore {
   // Of a session that this node has, or had.
   struct Kept {
     std::uint64_t lease = 0;
-    std::uint32_t next = 0;  // number of the next object
     ObjectNumber last{};     // that was acknowledged by this node; none: the session is to be written whole first
     TurnPlace place{};       // behind it
     std::set<std::string> objects{};  // that are in the store, as far as it is known
@@ -81,7 +82,7 @@ class SharedSessions final : public SharedSessionStore {
   };
   using Outcomes = std::vector<std::optional<Error>>;
 
-  Result<StoredObject> draft_of(const SessionChange& change, Kept& kept, Draft& draft) const;
+  Result<StoredObject> draft_of(const SessionChange& change, Kept& kept, Draft& draft);
   void commit(const std::vector<SessionChange>& changes, const std::vector<Draft>& drafts, Outcomes& outcomes);
   std::optional<Error> settle(const SessionChange& change, const Draft& draft, SessionLeases::Outcome outcome);
   Result<SessionLeases::Outcome> find_lost(const LeaseStep& step);
@@ -89,6 +90,8 @@ class SharedSessions final : public SharedSessionStore {
   std::optional<Error> end(const SessionChange& change);
   Result<void> remove_objects(const std::string& id);
   Result<void> remove_folder(const std::string& folder, const std::string& but = "");
+  void write_turns(const std::vector<SessionChange>& changes, Outcomes& outcomes);
+  Kept* kept_by(const SessionChange& change);
   LeaseStep step_of(const SessionChange& change, ObjectNumber last) const;
 
   // What take() has read.
@@ -101,6 +104,7 @@ class SharedSessions final : public SharedSessionStore {
   const SharedSessionsConfig config_;
   const SharedSessionsParts parts_;
   std::unordered_map<std::string, Kept> kept_;
+  std::uint32_t next_ = 0;  // number of the next object, of any session: no name is written twice
   Counter bytes_written_;
 };
 

@@ -13,6 +13,7 @@ namespace {
 // No table holds a session that is so long.
 constexpr std::size_t kBytesMax = std::size_t{1} << 29;
 constexpr std::size_t kKvTries = 2;
+constexpr std::size_t kPiecesAtOnce = 48;  // as many as there are turns, and some that were not acknowledged
 
 Error no_session() { return {ErrorCode::not_found, "there is no such session", ""}; }
 
@@ -34,7 +35,8 @@ std::uint32_t short_sum(std::span<const Token> tokens) {
 }  // namespace
 
 Result<TakenSession> SharedSessions::take(const std::string& id, std::uint64_t owner, const SessionClaim& claim,
-                                          const VocabularyId& vocabulary, const SessionFileLimits& limits) {
+                                          const VocabularyId& vocabulary, const SessionFileLimits& limits,
+                                          std::int64_t now) {
   const bool lost = claim.kind == SessionClaim::Kind::lost;
   auto listed = parts_.objects->list(session_folder(config_.root, id), kObjectsMax);
   if (!listed) return for_client(listed.error());
@@ -53,6 +55,8 @@ Result<TakenSession> SharedSessions::take(const std::string& id, std::uint64_t o
   SessionImage& image = loaded->image;
   if (image.id.text != id || loaded->place.end != bytes->size()) return not_as_said("it is cut, or another one");
   if (image.owner != owner) return no_session();
+  // The leases know the time; where they have forgotten it, what is written in the session decides.
+  if (lost && image.expires() <= now) return no_session();
   if (loaded->foreign) {
     return Error{ErrorCode::conflict, "the session's tokens are of another vocabulary than this node's model has", ""};
   }
@@ -61,7 +65,6 @@ Result<TakenSession> SharedSessions::take(const std::string& id, std::uint64_t o
     const auto number = number_of(name);
     if (!number) continue;
     if (lost) kept.lease = std::max(kept.lease, number->lease + 1);
-    if (number->lease == kept.lease) kept.next = std::max(kept.next, number->number + 1);
     kept.objects.insert(name);
   }
   if (lost) {
@@ -70,10 +73,6 @@ Result<TakenSession> SharedSessions::take(const std::string& id, std::uint64_t o
     const auto restored = parts_.leases->restore(step_of(found, *last));
     if (!restored) return restored.error();
     if (!*restored) return taken_now();
-  }
-  // Numbers of this lease are never used again, even where the session comes back by it.
-  if (const auto before = kept_.find(id); before != kept_.end() && before->second.lease == kept.lease) {
-    kept.next = std::max(kept.next, before->second.next);
   }
   const std::uint64_t lease = kept.lease;
   kept_.insert_or_assign(id, std::move(kept));
@@ -86,9 +85,11 @@ Result<SharedSessions::Pieces> SharedSessions::read_pieces(const std::string& id
   if (last) names.insert(object_name(session_folder(config_.root, id), *last));
   std::vector<std::string> wanted;
   std::vector<ObjectNumber> numbers;
-  for (const std::string& name : names) {
+  // The newest of them: join() asks for others one by one.
+  for (const std::string& name : std::views::reverse(names)) {
     const auto number = number_of(name);
     if (!number || (last && *number > *last)) continue;
+    if (wanted.size() == kPiecesAtOnce) break;
     wanted.push_back(name);
     numbers.push_back(*number);
   }
@@ -176,6 +177,15 @@ Result<void> SharedSessions::put_kv(const std::string& id, const Tenant& tenant,
   std::vector<std::string> old = *before;
   std::erase(old, object.name);
   (void)parts_.kv_objects->remove(old);  // the next one tries again
+  return {};
+}
+
+Result<void> SharedSessions::drop_kv(const std::string& id) {
+  const auto names = parts_.kv_objects->list(kv_folder(config_.root, id), kObjectsMax);
+  if (!names) return names.error();
+  for (const std::optional<Error>& error : parts_.kv_objects->remove(*names)) {
+    if (error) return *error;
+  }
   return {};
 }
 

@@ -24,7 +24,7 @@ std::unique_ptr<SharedSessions> node_of(FakeShared& shared, std::uint32_t number
 }
 
 SessionChange whole(const SessionImage& image, std::uint64_t lease) {
-  return {.id = image.id.text, .image = image, .lease = lease, .owner = kOwner, .ttl = 600};
+  return {.id = image.id.text, .image = image, .lease = lease, .owner = kOwner, .made = lease == 1, .ttl = 600};
 }
 
 SessionChange with_tokens(const SessionImage& image, std::vector<Token> tokens, std::uint64_t lease) {
@@ -41,7 +41,7 @@ Result<TakenSession> take_it(SharedSessions& node, const std::string& id = kId, 
   const auto claim = node.claim(id, owner);
   if (!claim) return claim.error();
   if (claim->kind == SessionClaim::Kind::none) return Error{ErrorCode::not_found, "none", ""};
-  return node.take(id, owner, *claim, weights(), kFileLimits);
+  return node.take(id, owner, *claim, weights(), kFileLimits, kNow);
 }
 
 TEST(SharedSessions, AnotherNodeGoesOnWithWhatWasAcknowledged) {
@@ -100,7 +100,45 @@ TEST(SharedSessions, WhatHasEndedIsGoneEverywhere) {
   ASSERT_FALSE(write_one(*a, {.id = kId, .lease = 1, .owner = kOwner}));
   EXPECT_EQ(take_it(*b).error().code, ErrorCode::not_found);
   EXPECT_TRUE(shared.objects.empty());
-  EXPECT_TRUE(shared.leases.empty());
+}
+
+TEST(SharedSessions, AnAnswerThatEndsAfterItsSessionBringsNothingBack) {
+  FakeShared shared;
+  const auto a = node_of(shared, 1);
+  const auto b = node_of(shared, 2);
+  ASSERT_FALSE(write_one(*a, whole(image(), 1)));
+  ASSERT_FALSE(write_one(*a, with_tokens(image(), {1}, 1)));
+  ASSERT_TRUE(take_it(*b));
+  ASSERT_FALSE(write_one(*b, {.id = kId, .lease = 2, .owner = kOwner}));
+  EXPECT_EQ(write_one(*a, with_tokens(image(), {2}, 1))->code, ErrorCode::conflict);
+  EXPECT_EQ(take_it(*node_of(shared, 3)).error().code, ErrorCode::not_found);
+  shared.leases.clear();
+  EXPECT_EQ(take_it(*node_of(shared, 3)).error().code, ErrorCode::not_found) << "nor where leases are forgotten";
+}
+
+TEST(SharedSessions, NoNameIsWrittenTwice) {
+  FakeShared shared;
+  const auto a = node_of(shared, 1);
+  const auto b = node_of(shared, 2);
+  ASSERT_FALSE(write_one(*a, whole(image(), 1)));
+  ASSERT_FALSE(write_one(*a, with_tokens(image(), {1}, 1)));
+  ASSERT_TRUE(take_it(*b));
+  SessionChange late = whole(image(3), 1);
+  late.made = false;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(write_one(*a, late)->code, ErrorCode::conflict);
+  EXPECT_TRUE(take_it(*node_of(shared, 3))) << "what was acknowledged is still there";
+}
+
+TEST(SharedSessions, TheEndOfASessionThatAnotherNodeHasIsRefused) {
+  FakeShared shared;
+  const auto a = node_of(shared, 1);
+  const auto b = node_of(shared, 2);
+  ASSERT_FALSE(write_one(*a, whole(image(), 1)));
+  ASSERT_TRUE(take_it(*b));
+  ASSERT_TRUE(take_it(*a));
+  ASSERT_FALSE(write_one(*a, whole(image(), 3)));
+  EXPECT_EQ(write_one(*a, {.id = kId, .lease = 1, .owner = kOwner})->code, ErrorCode::conflict);
+  EXPECT_FALSE(write_one(*a, with_tokens(image(), {1}, 3))) << "and the newer lease goes on";
 }
 
 TEST(SharedSessions, ANodeThatHasLostASessionDoesNotEndIt) {
@@ -111,7 +149,7 @@ TEST(SharedSessions, ANodeThatHasLostASessionDoesNotEndIt) {
   ASSERT_TRUE(take_it(*b));
   ASSERT_FALSE(write_one(*b, whole(image(), 2)));
   shared.leases.clear();
-  EXPECT_FALSE(write_one(*a, {.id = kId, .lease = 1, .owner = kOwner})) << "it has expired here";
+  EXPECT_TRUE(write_one(*a, {.id = kId, .lease = 1, .owner = kOwner})) << "it has expired here";
   EXPECT_FALSE(write_one(*b, with_tokens(image(), {1}, 2)));
 }
 
@@ -226,7 +264,7 @@ class SharedSessionsLife {
     ASSERT_NE(claim->kind, SessionClaim::Kind::none);
     if (claim->kind != SessionClaim::Kind::here || !node.session) {
       node.session.reset();
-      const auto taken = sessions->take(kId, kOwner, *claim, weights(), kFileLimits);
+      const auto taken = sessions->take(kId, kOwner, *claim, weights(), kFileLimits, kNow);
       if (!taken) {
         ASSERT_NE(taken.error().code, ErrorCode::not_found) << taken.error().message;
         return;
@@ -240,8 +278,9 @@ class SharedSessionsLife {
     SessionImage after = *node.session;
     after.tokens.push_back(fresh);
     const bool turn = node.written && shared_.chance(80);
-    const auto error =
-        write_one(*sessions, turn ? with_tokens(*node.session, {fresh}, node.lease) : whole(after, node.lease));
+    SessionChange change = turn ? with_tokens(*node.session, {fresh}, node.lease) : whole(after, node.lease);
+    change.made = false;
+    const auto error = write_one(*sessions, change);
     if (!error) {
       // Whether or not the process has died since: the store has said so.
       ASSERT_TRUE(after.tokens.size() > acknowledged_.size() &&

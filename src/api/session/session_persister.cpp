@@ -18,6 +18,7 @@ constexpr std::size_t kJobsMax = 1024;  // sessions that are taken from other no
 // `then` comes behind what is still to be written.
 void add_change(SessionChange& change, SessionChange then) {
   change.ttl = then.ttl;
+  change.made = then.made;
   if (!then.turn || (!change.image && !change.turn)) {
     change = std::move(then);
   } else if (change.image) {
@@ -87,19 +88,24 @@ std::uint64_t SessionPersister::lease_of(const std::string& id) const {
   return noted != noted_.end() ? noted->second.lease : 0;
 }
 
-bool SessionPersister::is_leaving(const std::string& id) const {
-  const auto leaves = [&](const SessionChange& change) { return change.id == id && !change.image && !change.turn; };
+bool SessionPersister::is_leaving(const std::string& id, std::uint64_t lease) const {
+  const auto leaves = [](const SessionChange& change) { return !change.image && !change.turn; };
   const auto in = [&](const Pending& changes) {
-    return std::ranges::any_of(changes, leaves, [](const auto& each) -> const SessionChange& { return each.second; });
+    const auto found = changes.find({id, lease});
+    return found != changes.end() && leaves(found->second);
   };
-  return in(pending_) || in(failed_) || (writing_ && std::ranges::any_of(*writing_, leaves));
+  const auto written = [&](const SessionChange& change) { return change.id == id && change.lease == lease; };
+  if (in(pending_) || in(failed_) || !writing_) return in(pending_) || in(failed_);
+  const auto found = std::ranges::find_if(*writing_, written);
+  return found != writing_->end() && leaves(*found);
 }
 
 void SessionPersister::changed(const Session& session) {
   const std::int64_t now = clock_.unix_seconds();
   // The first lease is of the node that has made the session.
-  Noted& noted = noted_.try_emplace(session.id.text, Noted{.lease = shared_ != nullptr ? 1U : 0U}).first->second;
-  SessionChange change{.id = session.id.text, .lease = noted.lease, .owner = session.owner};
+  Noted fresh{.lease = shared_ != nullptr ? 1U : 0U, .made = true};
+  Noted& noted = noted_.try_emplace(session.id.text, std::move(fresh)).first->second;
+  SessionChange change{.id = session.id.text, .lease = noted.lease, .owner = session.owner, .made = noted.made};
   change.ttl = std::chrono::duration_cast<seconds>(session.settings.ttl).count();
   if (noted.turns >= writer_->turns_max()) {
     change.image = image_of(session, now);
@@ -172,18 +178,21 @@ void SessionPersister::take_outcome(const std::vector<SessionChange>& batch,
   failure_.reset();
   failures_now_.clear();
   for (std::size_t i = 0; i < batch.size(); ++i) {
+    const auto noted = noted_.find(batch[i].id);
     if (!outcome[i]) {
       written_.add();
+      if (noted != noted_.end() && noted->second.lease == batch[i].lease) noted->second.made = false;
+      continue;
+    }
+    failures_now_.insert_or_assign({batch[i].id, batch[i].lease}, *outcome[i]);
+    if (outcome[i]->code == ErrorCode::conflict) {
+      pass_on(batch[i]);
       continue;
     }
     failures_.add();
     failure_ = outcome[i];
-    failures_now_.insert_or_assign({batch[i].id, batch[i].lease}, *failure_);
     // Behind a file that is gone nothing can be written: the next change writes the session whole.
-    const auto noted = noted_.find(batch[i].id);
-    if (failure_->code == ErrorCode::conflict) {
-      pass_on(batch[i]);
-    } else if (failure_->code != ErrorCode::not_found) {
+    if (failure_->code != ErrorCode::not_found) {
       failed_.insert_or_assign({batch[i].id, batch[i].lease}, batch[i]);
     } else if (noted != noted_.end()) {
       noted->second.turns = SIZE_MAX;
@@ -222,7 +231,9 @@ SessionPersister::Key SessionPersister::newest_of(const std::string& id) const {
     if (change.id == id) newest.second = std::max(newest.second, change.lease);
   };
   for (const Pending* changes : {&failed_, &pending_}) {
-    for (const auto& [key, change] : *changes) look(change);
+    for (auto each = changes->lower_bound({id, 0}); each != changes->end() && each->first.first == id; ++each) {
+      look(each->second);
+    }
   }
   if (writing_) std::ranges::for_each(*writing_, look);
   return newest;
@@ -251,12 +262,13 @@ net::Awaitable<Result<void>> SessionPersister::kept(std::string id) {
 }
 
 void SessionPersister::finish() {
-  pool_.reset();  // what it was writing has been written
-  const Batch last_written = std::exchange(writing_, nullptr);
-  Batch rest = take_batch();
-  std::vector<SessionChange> all = last_written ? *last_written : std::vector<SessionChange>();
-  all.insert(all.end(), rest->begin(), rest->end());
-  if (!all.empty()) take_outcome(all, writer_->write(all));
+  pool_.reset();  // what it was writing has been written, or never will be
+  // Twice is as good as once.
+  if (const Batch last = std::exchange(writing_, nullptr)) {
+    for (const SessionChange& change : *last) failed_.insert_or_assign({change.id, change.lease}, change);
+  }
+  const Batch rest = take_batch();
+  if (!rest->empty()) take_outcome(*rest, writer_->write(*rest));
 }
 
 void SessionPersister::add_to(MetricsPage& page) const {

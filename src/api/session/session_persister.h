@@ -45,8 +45,8 @@ class SessionPersister final : public SessionJournal {
   void forget(const std::string& id) { noted_.erase(id); }
   // 0: the table does not have it.
   std::uint64_t lease_of(const std::string& id) const;
-  // It has ended here, which is not written yet.
-  bool is_leaving(const std::string& id) const;
+  // It has ended here, by this lease, which is not written yet.
+  bool is_leaving(const std::string& id, std::uint64_t lease) const;
   // On the thread of the writer, after what is written now.
   template <class F>
   net::Awaitable<net::OffloadPool::ResultOf<F>> run(F function) {
@@ -78,6 +78,7 @@ class SessionPersister final : public SessionJournal {
     ChatHistoryPtr chat{};
     std::uint64_t lease = 0;
     std::uint64_t owner = 0;
+    bool made = false;  // here, and never written
     std::size_t turns = SIZE_MAX;  // since it was written whole; SIZE_MAX: it is to be
   };
   using Batch = std::shared_ptr<const std::vector<SessionChange>>;

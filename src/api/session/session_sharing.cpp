@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kBringsMax = 512;  // sessions at once
 constexpr std::size_t kSavesMax = 64;    // answers whose KV waits
 constexpr TokenCount kWorthKeeping = 64;  // tokens; fewer are computed as fast as they are read
+constexpr Duration kSavesWait = seconds(5);
 constexpr Duration kSweepEvery = seconds(60);
 // Requests in sessions are noted above the slots that clients can name.
 constexpr std::int32_t kFirstLabel = 1 << 20;
@@ -72,7 +73,7 @@ net::Awaitable<Result<void>> SessionSharing::bring(ServedModel& served, Tenant t
   auto ask = [store = store_, id, owner = tenant.lasting] { return store->claim(id, owner); };
   const Result<SessionClaim> claim = co_await claims_.run(std::move(ask));
   if (!claim) co_return claim.error();
-  if (claim->kind == SessionClaim::Kind::none || persister_.is_leaving(id)) co_return no_session_here();
+  if (claim->kind == SessionClaim::Kind::none || persister_.is_leaving(id, claim->lease)) co_return no_session_here();
   const bool same_lease = persister_.lease_of(id) == claim->lease;
   if (claim->kind == SessionClaim::Kind::here && same_lease && sessions_.has({id})) co_return Result<void>();
   const TimePoint started = clock_.now();
@@ -89,24 +90,35 @@ net::Awaitable<Result<void>> SessionSharing::bring(ServedModel& served, Tenant t
 
 net::Awaitable<Result<void>> SessionSharing::take_over(ServedModel& served, Tenant tenant, std::string id,
                                                        SessionClaim claim) {
-  if (!sessions_.leave({id})) {
+  if (sessions_.leave({id})) {
+    persister_.forget(id);
+  } else {
     co_return Error{ErrorCode::conflict, "the session is in use here, and was in use at another node since: try again",
                     ""};
   }
   auto take = [store = store_, id, owner = tenant.lasting, claim, vocabulary = served.vocabulary,
-               limits = SessionFileLimits{served.limits.vocabulary}] {
-    return store->take(id, owner, claim, vocabulary, limits);
+               limits = SessionFileLimits{served.limits.vocabulary}, now = clock_.unix_seconds()] {
+    return store->take(id, owner, claim, vocabulary, limits, now);
   };
   Result<TakenSession> taken = co_await persister_.run(std::move(take));
   if (!taken) co_return taken.error();
+  if (served.vocabulary != sessions_.vocabulary()) {
+    co_return Error{ErrorCode::conflict, "the model was replaced by one with another vocabulary just now: try again",
+                    ""};
+  }
   const std::uint64_t lease = taken->lease;
   const SessionOwner owner{tenant.id, 0, tenant.lasting};
   // Its time begins again: a client asks for it now, and the clock of the node that had it is another one.
   if (auto back = sessions_.bring_back(owner, std::move(taken->image), clock_.now()); !back) co_return back.error();
   persister_.adopt(id, lease);
+  taken_over_.insert(id);
+  co_return Result<void>();
+}
+
+net::Awaitable<void> SessionSharing::bring_computed(ServedModel& served, Tenant tenant, std::string id) {
+  if (taken_over_.erase(id) == 0) co_return;
   const auto session = sessions_.find(tenant.id, {id});
   if (session) co_await bring_kv(served, tenant, id, (*session)->tokens);
-  co_return Result<void>();
 }
 
 // Without it the session is computed again: slower, and the same.
@@ -150,9 +162,11 @@ void SessionSharing::keep_kv(ServedModel& served, const Tenant& tenant, const Se
 }
 
 net::Awaitable<void> SessionSharing::save_later(ServedModel& served, Tenant tenant, std::string id) {
-  const ModelUse use(served);
+  // Not a ModelUse: the server may end while this waits, and then its model ends before it.
+  ++served.users;
   const auto session = sessions_.find(tenant.id, {id});
   if (session) co_await save_kv(served, tenant, id, label_of(**session), (*session)->tokens);
+  --served.users;
   --saving_;
 }
 
@@ -167,9 +181,15 @@ net::Awaitable<void> SessionSharing::save_kv(ServedModel& served, Tenant tenant,
     if (auto put = store->put_kv(id, tenant, model, copy); !put) return put.error();
     return true;
   };
-  const Result<bool> saved = co_await kv_.run(std::move(work));
+  net::OffloadTerms terms;
+  terms.can_wait = kSavesWait;  // those that are read have a client that waits
+  const Result<bool> saved = co_await kv_.run(std::move(work), std::move(terms));
   if (saved && *saved) {
     kv_saved_.add();
+    if (sessions_.has({id})) co_return;
+    auto drop = [store = store_, id] { return store->drop_kv(id); };  // it has ended meanwhile
+    const Result<void> dropped = co_await kv_.run(std::move(drop));
+    if (!dropped) kv_failed_.add();
     co_return;
   }
   kept_tokens_.erase(id);
@@ -197,6 +217,7 @@ net::Awaitable<Result<std::optional<MovedAnswer>>> SessionSharing::moved_answer(
   if ((*found)->stream != stream) co_return std::optional<MovedAnswer>();
   const auto session = sessions_.find(tenant.id, id);
   if (!session) co_return session.error();
+  taken_over_.erase(id.text);  // its KV comes with that of the answer
   const SessionInput input(served.model, {(*session)->length(), sessions_.limits().tokens, (*session)->chat});
   auto before = input.before_answer();
   if (!before) co_return before.error();
@@ -228,6 +249,7 @@ void SessionSharing::sweep_later() {
 
 // Sessions whose node has died, and that no client asks for any more.
 net::Awaitable<void> SessionSharing::sweep() {
+  std::erase_if(taken_over_, [this](const auto& id) { return !sessions_.has({id}); });
   std::erase_if(kept_tokens_, [this](const auto& each) { return !sessions_.has({each.first}); });
   auto work = [store = store_] { return store->sweep(); };
   const Result<std::size_t> swept = co_await persister_.run(std::move(work));

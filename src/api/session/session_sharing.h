@@ -9,7 +9,9 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "api/core/served_model.h"
 #include "api/session/session_persister.h"
@@ -32,6 +34,8 @@ class SessionSharing {
   // When this returns without an error, the session is in the table as it was acknowledged last, and this node's.
   // Errors are those of SharedSessionStore; conflict also while it is in use here with an older history.
   net::Awaitable<Result<void>> bring(ServedModel& served, Tenant tenant, std::string id);
+  // … and, before an answer in it, what was computed of it at the node that had it.
+  net::Awaitable<void> bring_computed(ServedModel& served, Tenant tenant, std::string id);
   // What the session's last answer has computed, for the next node; later, and only where it is worth it.
   void keep_kv(ServedModel& served, const Tenant& tenant, const SessionId& id);
   // An answer stops here: leaves what another node needs to go on with it.
@@ -79,6 +83,7 @@ class SessionSharing {
   const Clock& clock_;
   std::map<std::string, std::list<BringTurn*>> turns_;  // by session; none is empty
   std::map<std::string, TokenCount> kept_tokens_;       // of the KV that the store has of a session
+  std::set<std::string> taken_over_;  // sessions whose KV was not brought yet
   std::size_t saving_ = 0;
   net::Timer next_sweep_;
 

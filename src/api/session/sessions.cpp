@@ -218,6 +218,7 @@ net::Awaitable<Result<Answer>> prepare_in_session(Frontend& frontend, ServedMode
                                                   std::optional<SessionUse>& use, Permit& permit) {
   Result<void> here = co_await bring_here(served, call);
   if (!here) co_return here.error();
+  if (served.sharing != nullptr) co_await served.sharing->bring_computed(served, call.caller.tenant, call.id.text);
   call.said = call.moved ? call.moved->body : std::move(call.body);
   Result<SessionUse> taken = take(served, call);
   if (!taken) co_return taken.error();
