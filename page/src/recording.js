@@ -8,7 +8,7 @@ const mib = 1024 * 1024;
 export const recordingLimits = { bytes: 128 * mib, piece: 16 * mib, workers: 1024, steps: 100_000 };
 
 const magic = 'chasqui-record ';
-const version = '4\n'; // src/record/record_format.h
+const version = '5\n'; // src/record/record_format.h
 const pieceHead = 16; // stream, length, checksum
 const recordHead = 5; // kind, length
 const atOnce = 256 * 1024; // bytes read
@@ -186,6 +186,7 @@ function readRequest(io) {
   io.skip(4);
   const prompt = io.counted(io.number());
   io.jump(4 * prompt);
+  io.jump(4 * io.counted(io.number())); // of the answer, generated elsewhere
   io.skip(3 * io.number()); // pictures and sounds
   io.skip(2 + 3); // grammar and seed, adapters
   for (let left = io.number(); left > 0; --left) {

@@ -17,7 +17,7 @@ const folder = mkdtempSync(path.join(tmpdir(), 'chasqui-recording-'));
 test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
 const file = (name) => path.join(folder, name);
 const signal = new AbortController().signal;
-const magic = 'chasqui-record 4\n';
+const magic = 'chasqui-record 5\n';
 const asFile = (bytes, name = 'x.record') => new File([bytes], name);
 const read = (bytes, options = {}) => readRecording(asFile(bytes), { signal, ...options });
 const demoModel = path.join(import.meta.dirname, '../../models/demo/chasqui-demo.gguf');

@@ -26,6 +26,12 @@ EngineConfig engine_settings(const ServeConfig& config, const ModelInfo& model, 
   return out;
 }
 
+RequestLimits with_ends(RequestLimits limits, const Tokenizer& tokenizer) {
+  const std::span<const Token> ends = tokenizer.end_of_generation_tokens();
+  limits.end_tokens.assign(ends.begin(), ends.end());
+  return limits;
+}
+
 }  // namespace
 
 ModelComputing::ModelComputing(LoadedModel loaded, const EngineConfig& config, Models contexts, Models drafts,
@@ -82,7 +88,7 @@ HostedModel::HostedModel(ModelParts parts, const ModelHost& host, HostedModel* b
       computing_(std::move(parts.computing)),
       model_(computing_->model),
       engine_(computing_->engine),
-      limits_(request_limits(config_, model_.info, shape_)),
+      limits_(with_ends(request_limits(config_, model_.info, shape_), *model_.tokenizer)),
       settings_(model_config(config_, model_)),
       admission_(admission_config(config_, shape_)),
       conversations_(before != nullptr

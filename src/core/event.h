@@ -30,6 +30,7 @@ struct Usage {
   TokenCount prompt = 0;      // tokens of the prompt
   TokenCount cached = 0;      // … of which were not computed again
   TokenCount completion = 0;  // tokens generated, the end-of-generation token included
+  TokenCount begun = 0;       // … of which another node has generated; all times are those of the others
   Duration queue{};           // arrival → first step
   Duration prefill{};         // first step → first token
   Duration decode{};          // first token → last token

@@ -81,6 +81,28 @@ Result<void> check_stop_tokens(const std::vector<Token>& tokens, const RequestLi
   return {};
 }
 
+// What has an answer of so many tokens, with at least one that is new, in one piece of the context.
+Result<void> check_begun(const RequestDraft& draft, const RequestLimits& limits) {
+  if (draft.begun.empty()) return {};
+  if (draft.sampling.chances >= 0 || draft.tell_prompt) {
+    return invalid_field("begun", "an answer whose logprobs are told cannot go on elsewhere");
+  }
+  for (const Token token : draft.begun) {
+    if (token < 0 || token >= limits.vocabulary) {
+      return invalid_field("begun", "begun token ids must be between 0 and " + std::to_string(limits.vocabulary - 1));
+    }
+    const auto is_it = [token](const std::vector<Token>& ends) { return std::ranges::find(ends, token) != ends.end(); };
+    if (!is_it(limits.end_tokens) && !is_it(draft.stop_tokens)) continue;
+    return invalid_field("begun", "begun holds token " + std::to_string(token) + ", which ends an answer");
+  }
+  if (draft.prompt.size() + draft.begun.size() >= static_cast<std::size_t>(limits.context)) {
+    return invalid_field("begun", "the prompt (" + std::to_string(draft.prompt.size()) + " tokens) and begun (" +
+                                      std::to_string(draft.begun.size()) + ") must leave room in the context of " +
+                                      std::to_string(limits.context) + " tokens");
+  }
+  return {};
+}
+
 // Longest answer and time that a client may ask for; more is a mistake rather than a wish.
 constexpr std::int64_t kMaxTokensLimit = 1 << 30;
 constexpr std::int64_t kTimeoutLimitMs = 24LL * 3600 * 1000;
@@ -186,6 +208,7 @@ Result<void> check_draft(const RequestDraft& draft, const RequestLimits& limits)
                          "max_tokens must be between -1 (no limit) and " + std::to_string(kMaxTokensLimit));
   }
   if (auto ok = check_stop_tokens(draft.stop_tokens, limits); !ok) return ok.error();
+  if (auto ok = check_begun(draft, limits); !ok) return ok.error();
   if (draft.slot_label < -1 || draft.slot_label >= limits.slots) {
     return invalid_field("id_slot", "id_slot must be a slot between 0 and " + std::to_string(limits.slots - 1) +
                                         ", or -1; got " + std::to_string(draft.slot_label));
@@ -207,6 +230,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   auto request = std::make_shared<Request>();
   request->id = id;
   request->prompt = std::move(draft.prompt);
+  request->begun = std::move(draft.begun);
   request->media = std::move(draft.media);
   request->sampling = std::move(draft.sampling);
   if (!request->sampling.seed) request->sampling.seed = draft.deterministic ? 0 : random_seed();
@@ -256,6 +280,10 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   const std::int64_t wanted = draft.max_tokens.value_or(limits.max_tokens_default);
   request->limited_by_context = wanted < 0 || wanted > room;
   request->max_tokens = static_cast<TokenCount>(request->limited_by_context ? room : wanted);
+  if (!request->begun.empty() && std::ssize(request->begun) >= request->max_tokens) {
+    return invalid_field("begun", "begun must have fewer than max_tokens (" + std::to_string(request->max_tokens) +
+                                      ") tokens; got " + std::to_string(request->begun.size()));
+  }
 
   if (draft.timeout_ms) {
     request->deadline = now + milliseconds(*draft.timeout_ms);

@@ -3,6 +3,7 @@
 // shared read-only by the loop and one worker.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -26,6 +27,7 @@ namespace chasqui {
 // What a door has read from a client, not yet trusted.
 struct RequestDraft {
   std::vector<Token> prompt;  // below zero: a place of one of `media`
+  std::vector<Token> begun;   // set by the server, never read from a client; see Request
   MediaUnitsPtr media;        // null: the prompt is text alone
   SamplingParams sampling;
   std::optional<Grammar> grammar;  // made ready by the model as `parts`
@@ -74,6 +76,7 @@ struct RequestDraft {
 // What the server allows; constant after start.
 struct RequestLimits {
   TokenCount vocabulary = 0;                                      // token ids are 0 … vocabulary-1
+  std::vector<Token> end_tokens;                                  // that end each answer
   TokenCount context = 0;                                         // cells of one slot: prompt and answer together
   TokenCount rows_max = std::numeric_limits<TokenCount>::max();   // of one batch
   std::int32_t slots = std::numeric_limits<std::int32_t>::max();  // of all workers
@@ -99,6 +102,7 @@ struct RequestLimits {
 struct Request {
   RequestId id;
   std::vector<Token> prompt;        // 1 … context-1 tokens; below zero: a place of one of `media`
+  std::vector<Token> begun;         // tokens of the answer that were generated elsewhere; fewer than max_tokens
   MediaUnitsPtr media;              // null: the prompt is text alone
   SamplingParams sampling;          // seed always set
   std::vector<std::string> stop;    // UTF-8, none is empty
@@ -145,8 +149,13 @@ struct Request {
   // Of so many tokens that are in the cache, those that it may begin with: a picture or a sound as a whole or not at
   // all.
   TokenCount usable(TokenCount cached) const {
-    return whole_units(media, deterministic ? cached / kFixedChunk * kFixedChunk : cached);
+    if (!deterministic) return whole_units(media, cached);
+    const TokenCount of_prompt =
+        std::min(cached, static_cast<TokenCount>(prompt.size()));  // its answer comes row by row
+    return whole_units(media, of_prompt / kFixedChunk * kFixedChunk);
   }
+  // Tokens that are to be in the model before its first new one.
+  TokenCount tokens() const { return static_cast<TokenCount>(prompt.size() + begun.size()); }
   std::vector<std::string> dropped_keywords;  // see RequestDraft
 };
 using RequestPtr = std::shared_ptr<const Request>;

@@ -54,11 +54,12 @@ void Sequence::copy_tokens_to_keep(std::vector<Token>& out) const {
 Usage Sequence::usage(TimePoint now) const {
   Usage usage;
   usage.prompt = prompt_tokens();
-  usage.cached = cached_;
+  usage.cached = cached();
   usage.completion = generated();
+  usage.begun = static_cast<TokenCount>(request_->begun.size());
   usage.queue = (started() ? started_ : now) - request_->arrival;
-  if (started()) usage.prefill = (generated() > 0 ? first_token_at_ : now) - started_;
-  if (generated() > 0) usage.decode = now - first_token_at_;
+  if (started()) usage.prefill = (has_spoken() ? first_token_at_ : now) - started_;
+  if (has_spoken()) usage.decode = now - first_token_at_;
   usage.steps = steps_;
   usage.shared = shared_steps_;
   usage.preemptions = preemptions_;
@@ -145,7 +146,7 @@ void Sequence::took_part(TokenCount rows, bool shared, TimePoint began, Duration
   cpu_ += cpu;
   if (joules) joules_ = joules_.value_or(0) + *joules;
   if (shared) ++shared_steps_;
-  if (!request_->traced || generated() > 0) return;
+  if (!request_->traced || has_spoken()) return;
   const PrefillChunk chunk{began - request_->arrival, last_rows_at_ - request_->arrival, rows};
   if (chunks_.size() < kChunksMax) return chunks_.push_back(chunk);
   chunks_.back().end = chunk.end;
@@ -154,7 +155,7 @@ void Sequence::took_part(TokenCount rows, bool shared, TimePoint began, Duration
 
 void Sequence::add_token(Token token, TimePoint now) {
   CHECK(holds_slot() && left() == 0);
-  if (generated_.empty()) first_token_at_ = now;
+  if (!has_spoken()) first_token_at_ = now;
   last_token_at_ = went_on_at_ = now;
   generated_.push_back(token);
   state_ = State::decoding;

@@ -137,17 +137,18 @@ void EngineMetrics::count_finished(const Event& event) {
   waits[static_cast<std::size_t>(event.service_class)].queue_seconds.observe(to_seconds(usage.queue));
   request_seconds.observe(to_seconds(usage.queue + usage.prefill + usage.decode));
   request_cpu_seconds.observe(to_seconds(usage.cpu));
-  if (usage.completion == 0) return;
+  const TokenCount generated = usage.completion - usage.begun;
+  if (generated == 0) return;
   request_prompt_tokens.observe(usage.prompt);
-  request_generation_tokens.observe(usage.completion);
+  request_generation_tokens.observe(generated);
   longest_sequence.set(std::max<std::int64_t>(longest_sequence.value(), usage.prompt + usage.completion));
   prefill_seconds.observe(to_seconds(usage.prefill));
   decode_seconds.observe(to_seconds(usage.decode));
   waits[static_cast<std::size_t>(event.service_class)].time_to_first_token_seconds.observe(
       to_seconds(usage.queue + usage.prefill));
   ttft_ms.observe(to_milliseconds(usage.queue + usage.prefill));
-  if (usage.completion > 1) {
-    time_per_output_token_seconds.observe(to_seconds(usage.decode) / (usage.completion - 1));
+  if (generated > 1) {
+    time_per_output_token_seconds.observe(to_seconds(usage.decode) / (generated - 1));
   }
 }
 

@@ -33,6 +33,7 @@ class FedRunner : public testing::Test {
     limits.context = 512;
     request_ = test_request(++ids_, std::move(draft), limits);
     tokens_ = request_->prompt;
+    tokens_.insert(tokens_.end(), request_->begun.begin(), request_->begun.end());
     computed_ = 0;
     text_.clear();
     forced_ = 0;

@@ -96,8 +96,7 @@ double Placement::seconds_until_read(std::size_t worker, const Request& request,
   // What is unread may be the very prefix that it shares, which is then read for both. Where it is not, this is in
   // favour of not computing things twice.
   const TokenCount matched = matched_[worker];
-  const std::int64_t tokens =
-      std::max<std::int64_t>(unread - matched, 0) + static_cast<std::int64_t>(request.prompt.size()) - matched;
+  const std::int64_t tokens = std::max<std::int64_t>(unread - matched, 0) + request.tokens() - matched;
   const auto in_flight = static_cast<double>(share.in_flight);
   // What has run for long will probably run as long again.
   const double until_free = in_flight < config_.slots ? 0 : std::max(costs.slot, to_seconds(state.held));
@@ -108,7 +107,7 @@ void Placement::assign(const Request& request, std::size_t worker) {
   CHECK(requests_.emplace(request.id, worker).second, "a request is placed twice");
   Share& share = shares_[worker];
   ++share.in_flight;
-  share.unheard.push_back(static_cast<TokenCount>(request.prompt.size()) - matched_[worker]);
+  share.unheard.push_back(request.tokens() - matched_[worker]);
   if (request.use_cache) sent_.add(key_of(request), request.prompt, worker);
 }
 

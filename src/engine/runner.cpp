@@ -188,9 +188,11 @@ bool Runner::say_forced(const Batch& batch, const BatchPart& part, std::int32_t&
   bool computed = result.samples.back().computed;
   if (request.parts == nullptr || request.deterministic || !synthetic_acceptance_.empty()) return computed;
   SequenceOutput& speaker = voice(request);
-  const std::span<const Token> forced = speaker.sampler.forced(result.samples.back().token);
+  const std::span<const Token> forced =
+      speaker.due.empty() ? speaker.sampler.forced(result.samples.back().token) : std::span(speaker.due).subspan(1);
   const auto room = static_cast<std::size_t>(std::max(request.max_tokens - speaker.said, 0));
   forced_.assign(forced.begin(), forced.begin() + static_cast<std::ptrdiff_t>(std::min(room, forced.size())));
+  speaker.due.clear();
   for (const Token token : forced_) {
     Sample& out = result.samples.emplace_back();
     out.request = request.id;
@@ -238,7 +240,9 @@ bool Runner::sample(const Request& request, std::int32_t row, std::optional<Toke
   const Duration started = timed ? thread_time() : Duration::zero();
   std::optional<WorkBudget> budget;
   if (timed) budget.emplace(kConstraintMax);
-  if (drawn != nullptr) {
+  if (!speaker.due.empty()) {
+    out.token = speaker.due.front();
+  } else if (drawn != nullptr) {
     out.token = drawn->token;
     std::swap(out.chances, drawn->chances);
   } else {
@@ -255,9 +259,13 @@ bool Runner::sample(const Request& request, std::int32_t row, std::optional<Toke
   return is_drawn;
 }
 
-// Into text, unless it ends the answer.
 void Runner::say(const Request& request, SequenceOutput& speaker, Sample& out) {
   speaker.sampler.accept(out.token);
+  write(request, speaker, out);
+}
+
+// Into text, unless it ends the answer.
+void Runner::write(const Request& request, SequenceOutput& speaker, Sample& out) {
   ++speaker.said;
   const auto& stops = request.stop_tokens;
   out.end_of_generation =
@@ -294,9 +302,58 @@ std::string Runner::close(RequestId id) {
 Runner::SequenceOutput& Runner::voice(const Request& request) {
   const auto found = voices_.find(request.id);
   if (found != voices_.end()) return found->second;
-  SequenceOutput fresh{
+  SequenceOutput& made = open(request);
+  if (!request.begun.empty()) follow(request, made, nullptr);
+  return made;
+}
+
+std::optional<Sample> Runner::retell(const Request& request, std::vector<Event>& events) {
+  return follow(request, open(request), &events);
+}
+
+// Up to where the other node stopped, its draws included. Where that was amid what a grammar had forced, the rest is
+// due, as it was found there: from here on it might be other tokens.
+std::optional<Sample> Runner::follow(const Request& request, SequenceOutput& speaker, std::vector<Event>* events) {
+  const bool forces = request.parts != nullptr && !request.deterministic;
+  std::size_t drawn = 0;
+  std::size_t known = 0;  // tokens that were drawn or forced, from the first one on
+  for (std::size_t i = 0; i < request.begun.size(); ++i) {
+    Sample said;
+    said.token = request.begun[i];
+    speaker.sampler.follow(said.token);
+    write(request, speaker, said);
+    said.time_is_up = false;  // its time begins with the first token here
+    if (events != nullptr) {
+      Event& event = events->emplace_back();
+      event.request = request.id;
+      event.text = said.text;
+      event.token = said.token;
+      event.tokens = 1;
+      event.service_class = request.service_class;
+      event.usage.prompt = static_cast<TokenCount>(request.prompt.size());
+      event.usage.completion = event.usage.begun = static_cast<TokenCount>(i + 1);
+    }
+    if (said.ends()) return said;
+    if (i < known && speaker.due[speaker.due.size() - (known - i)] == said.token) continue;
+    ++drawn;
+    known = i + 1;
+    speaker.due.clear();
+    if (!forces) continue;
+    const std::span<const Token> forced = speaker.sampler.forced(said.token);
+    speaker.due.assign(forced.begin(), forced.end());
+    known += forced.size();
+  }
+  const std::size_t left = known - request.begun.size();
+  speaker.due.erase(speaker.due.begin(), speaker.due.end() - static_cast<std::ptrdiff_t>(left));
+  speaker.sampler.skip_draws(drawn);
+  speaker.first_token = kNever;
+  return std::nullopt;
+}
+
+Runner::SequenceOutput& Runner::open(const Request& request) {
+  SequenceOutput fresh(
       Sampler(request.sampling, tokenizer_.vocabulary(), tokenizer_.end_of_generation_tokens(), request.parts.get()),
-      TextAssembler(tokenizer_, request.stop, request.special_pieces), IndentGuard(request.indent_min)};
+      TextAssembler(tokenizer_, request.stop, request.special_pieces), IndentGuard(request.indent_min));
   fresh.sampler.accept(request.prompt);
   fresh.text.begin_after(request.prompt);
   return voices_.emplace(request.id, std::move(fresh)).first->second;

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "core/batch.h"
+#include "core/event.h"
 #include "engine/drafter.h"
 #include "model/indent_guard.h"
 #include "model/model.h"
@@ -40,6 +41,10 @@ class Runner {
   // Writes the draft model's draft tokens into the rows.
   void run(Batch& batch, BatchResult& result);
 
+  // Before any step of it: says what of its answer was generated elsewhere (Request::begun) as it was said there, in
+  // text events. What is returned ends the answer, which should not have gone on; then nothing of it is to be sampled.
+  std::optional<Sample> retell(const Request& request, std::vector<Event>& events);
+
   // Forgets a sequence and gives back the text that was held for a character or a stop string that did not come.
   std::string close(RequestId id);
 
@@ -50,12 +55,16 @@ class Runner {
  private:
   // What one sequence speaks with.
   struct SequenceOutput {
+    SequenceOutput(Sampler own, TextAssembler writer, IndentGuard guard)
+        : sampler(std::move(own)), text(std::move(writer)), indent(guard) {}
+
     Sampler sampler;
     TextAssembler text;
     IndentGuard indent;
     TimePoint first_token = kNever;  // kept where the request has a limit for what follows, as is the next
     bool new_line = false;
     TokenCount said = 0;
+    std::vector<Token> due;  // what a grammar has forced and the node that sampled the token before it did not say
   };
 
   // The first tokens of a batch, drawn by several threads at once, by part. What a grammar or a chain of libllama's
@@ -84,11 +93,14 @@ class Runner {
   void read(const Batch& batch, const BatchPart& part, BatchResult& result);
   void tell_prompt(const Batch& batch, const BatchPart& part, BatchResult& result);
   SequenceOutput& voice(const Request& request);
+  SequenceOutput& open(const Request& request);
+  std::optional<Sample> follow(const Request& request, SequenceOutput& speaker, std::vector<Event>* events);
   bool can_wait(const BatchPart& part) const;
   void put_off(const Batch& batch, const BatchPart& part, std::int32_t accepted, BatchResult& result);
   bool sample(const Request& request, std::int32_t row, std::optional<Token> instead, Draws::Draw* drawn, Sample& out,
               BatchResult& result);
   void say(const Request& request, SequenceOutput& speaker, Sample& out);
+  void write(const Request& request, SequenceOutput& speaker, Sample& out);
   bool say_forced(const Batch& batch, const BatchPart& part, std::int32_t& accepted, BatchResult& result);
   std::optional<Token> synthetic_token(const Batch& batch, const BatchPart& part, std::int32_t place);
 

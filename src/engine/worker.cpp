@@ -159,7 +159,7 @@ void Worker::run() {
     scheduler_.next_batch(planned_, batch_);  // decides, reserves
     order_disk();                             // before the step, which may be long
     order_encodings();
-    if (scheduler_.tells_before_step()) send_events();
+    if (scheduler_.tells_before_step() || !events_.empty()) send_events();
     if (!batch_.empty()) {
       compute();     // decode, sample, text, stop strings
       count_step();  // before the requests of the batch may go
@@ -194,7 +194,7 @@ void Worker::process_commands(Wait wait) {
   last_progress_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   for (Command& command : commands_) {
     if (auto* submit = std::get_if<SubmitCommand>(&command)) {
-      scheduler_.add(std::move(submit->request));
+      take_request(std::move(submit->request), now);
     } else if (auto* cancel = std::get_if<CancelCommand>(&command)) {
       scheduler_.cancel(cancel->id, now);
       metrics_.cancel_steps.observe(static_cast<double>(steps_.load(std::memory_order_relaxed) - cancel->step));
@@ -220,6 +220,17 @@ void Worker::process_commands(Wait wait) {
   }
   if (asleep() && (to_wake_ || !scheduler_.idle())) wake_up();
   to_wake_ = false;
+}
+
+// What its answer begins with is said at once, so that it is said whatever comes of the request.
+void Worker::take_request(RequestPtr request, TimePoint now) {
+  scheduler_.add(request);
+  if (request->begun.empty()) return;
+  const std::optional<Sample> end = runner_.retell(*request, events_);
+  if (!end) return;
+  scheduler_.cancel(request->id, now, FinishReason::stop);
+  scheduler_.take_events(events_);
+  events_.back().stop_string = end->stop_string;
 }
 
 // Between two steps. What has left its slot in the last one is copied in the next.

@@ -157,6 +157,7 @@ class Worker {
   void abort_for_arrival(int service_class);
   void cut_for_waiting();
   void process_commands(Wait wait);
+  void take_request(RequestPtr request, TimePoint now);
   void wait_for_commands();
   void wake_up();
   void answer_slot_queries();

@@ -13,7 +13,7 @@
 
 namespace chasqui {
 
-inline constexpr std::string_view kRecordMagic = "chasqui-record 4\n";
+inline constexpr std::string_view kRecordMagic = "chasqui-record 5\n";
 
 enum class TapKind : std::uint8_t {
   head = 1,

@@ -12,6 +12,8 @@ std::optional<std::string> unusable(const Request& request, const KvLedger::Layo
   const std::int64_t cells = request.shift_at > 0 ? request.shift_at : whole;
   if (prompt < 1 || prompt >= kv.cells_per_slot || request.max_tokens < 0) return "its length";
   if (cells > kv.cells_per_slot || request.shift_at < 0) return "its max_tokens";
+  const auto begun = static_cast<std::int64_t>(request.begun.size());
+  if (begun > 0 && (begun >= request.max_tokens || prompt + begun >= kv.cells_per_slot)) return "how its answer begins";
   if (!(request.tenant.weight > 0)) return "the weight of its tenant";
   if (request.keep < 0 || request.discard < 0 || request.chunk < 0) return "how its context is shifted";
   if (request.shift_at > 0 && request.keep + 1 >= request.shift_at) return "how its context is shifted";
@@ -48,10 +50,11 @@ MediaUnitsPtr read_units(ByteReader& io) {
 
 }  // namespace
 
-void write_request(ByteWriter& io, const Request& request, const std::vector<Token>& stand_ins, const Tenant& tenant,
-                   std::uint32_t group) {
+void write_request(ByteWriter& io, const Request& request, const std::vector<Token>& prompt,
+                   const std::vector<Token>& begun, const Tenant& tenant, std::uint32_t group) {
   pass_request(io, request, tenant, group);
-  io.tokens(stand_ins);
+  io.tokens(prompt);
+  io.tokens(begun);
   write_units(io, request.media);
   const bool grammar = request.parts != nullptr;
   const std::uint32_t seed = request.sampling.seed.value_or(0);
@@ -64,6 +67,7 @@ Result<RequestPtr> read_request(ByteReader& io, const KvLedger::Layout& kv) {
   const auto request = std::make_shared<Request>();
   pass_request(io, *request, request->tenant, request->group);
   io.tokens(request->prompt);
+  io.tokens(request->begun);
   request->media = read_units(io);
   bool grammar = false;
   std::uint32_t seed = 0;

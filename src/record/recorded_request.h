@@ -1,5 +1,5 @@
-// A request as a scheduler sees it. Its prompt is stand-ins, and of texts, sampling, grammars and keys there is nothing
-// but the seed and whether there is a grammar. Pure.
+// A request as a scheduler sees it. Its prompt and what its answer begins with are stand-ins, and of texts, sampling,
+// grammars and keys there is nothing but the seed and whether there is a grammar. Pure.
 #pragma once
 
 #include <memory>
@@ -46,9 +46,9 @@ void pass_adapters(Io& io, Set& set) {
   }
 }
 
-// `stand_ins` are for its prompt; `tenant` and `group` are whose it is said to be.
-void write_request(ByteWriter& io, const Request& request, const std::vector<Token>& stand_ins, const Tenant& tenant,
-                   std::uint32_t group);
+// `prompt` and `begun` are the stand-ins for its own; `tenant` and `group` are whose it is said to be.
+void write_request(ByteWriter& io, const Request& request, const std::vector<Token>& prompt,
+                   const std::vector<Token>& begun, const Tenant& tenant, std::uint32_t group);
 // With what a scheduler made so can take; else an error that says why not.
 Result<RequestPtr> read_request(ByteReader& io, const KvLedger::Layout& kv);
 

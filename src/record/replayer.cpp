@@ -70,8 +70,10 @@ void Replayer::follow(const Record& record, ByteReader& io) {
     case TapKind::added: return add(io);
     case TapKind::cancelled: {
       RequestId id;
+      FinishReason reason{};
       io(id, now);
-      return scheduler_->cancel(id, now);
+      io.choice(reason, static_cast<std::size_t>(FinishReason::error) + 1);
+      return scheduler_->cancel(id, now, reason);
     }
     case TapKind::all_cancelled: return io(now), scheduler_->cancel_all(now);
     case TapKind::all_failed:

@@ -65,13 +65,16 @@ const std::vector<Token>& SchedulerRecorder::stand_ins_of(std::span<const Token>
 void SchedulerRecorder::added(const Request& request) {
   if (ended_) return;
   StandIns::Place& place = places_[request.id] = stand_ins_.begin();
-  const std::vector<Token>& prompt = stand_ins_of(request.prompt, place);
+  const std::vector<Token> prompt = stand_ins_of(request.prompt, place);
+  const std::vector<Token>& begun = stand_ins_of(request.begun, place);
   const auto group = static_cast<std::uint32_t>(stand_ins_.of_name(request.group));
   record(TapKind::added,
-         [&](ByteWriter& io) { write_request(io, request, prompt, renamed(request.tenant), group); });
+         [&](ByteWriter& io) { write_request(io, request, prompt, begun, renamed(request.tenant), group); });
 }
 
-void SchedulerRecorder::cancelled(RequestId id, TimePoint now) { record_parts(TapKind::cancelled, id, now); }
+void SchedulerRecorder::cancelled(RequestId id, TimePoint now, FinishReason reason) {
+  record_parts(TapKind::cancelled, id, now, static_cast<std::uint32_t>(reason));
+}
 
 void SchedulerRecorder::all_cancelled(TimePoint now) { record_parts(TapKind::all_cancelled, now); }
 

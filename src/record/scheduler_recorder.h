@@ -29,7 +29,7 @@ class SchedulerRecorder final : public SchedulerTap {
   SchedulerRecorder& operator=(const SchedulerRecorder&) = delete;
 
   void added(const Request& request) override;
-  void cancelled(RequestId id, TimePoint now) override;
+  void cancelled(RequestId id, TimePoint now, FinishReason reason) override;
   void all_cancelled(TimePoint now) override;
   void all_failed(const Error& error, TimePoint now) override;
   void tenant_forgotten(const Tenant& tenant, std::uint64_t ticket) override;

@@ -85,6 +85,28 @@ inline RequestPtr draw_life(Dice& dice, std::uint64_t id, TokenCount context, Ti
   return test_request(id, std::move(draft), limits, now);
 }
 
+// The same request, whose answer another node has begun, as far as it is long enough: where its script ends it, or its
+// context is full, is to come. How many tokens of it forced are told is not the same then, nor where it is shifted.
+inline void begin_elsewhere(Life& life, TokenCount context) {
+  const Request& request = *life.request;
+  if (request.shift_at > 0) return;
+  TokenCount most = request.max_tokens - 1;
+  if (life.script.end_after > 0) most = std::min(most, life.script.end_after - 1);
+  if (life.script.stop_after > 0) most = std::min(most, life.script.stop_after - 1);
+  most = std::min(most, context - 1 - request.tokens());
+  const auto begun = std::min(most, static_cast<TokenCount>(request.id.value / 5 % 24));
+  if (begun <= 0) return;
+  Request other = request;
+  std::vector<Token> history = request.prompt;
+  while (life.tokens < begun) {
+    history.push_back(fake_next(history, life.script.repeats));
+    other.begun.push_back(history.back());
+    ++life.tokens;
+  }
+  life.said = fake_answer(request, begun, life.script).size();
+  life.request = std::make_shared<const Request>(std::move(other));
+}
+
 // All that an event says, so that two runs can be compared.
 inline std::string line_of(const Event& event, TimePoint now) {
   return std::to_string(event.request.value) + '|' + std::to_string(static_cast<int>(event.kind)) + '|' + event.text +

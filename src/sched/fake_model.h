@@ -30,6 +30,7 @@ class FakeModel : public FakeSlots {
   // REQUIRES: before the first batch with a row of it.
   void meet(RequestPtr request, FakeScript script) {
     scripts_[request->id] = script;
+    if (!request->begun.empty()) answers_[request->id] = request->begun;
     requests_[request->id] = std::move(request);
   }
   // Its finished event was seen: no row of it may come any more.

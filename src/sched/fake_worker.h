@@ -203,6 +203,8 @@ class FakeWorker {
     limits_.moves_text = true;
     outcome.request = test_request(id, std::move(draft), limits_, clock.now());
     outcome.script = script;
+    outcome.tokens = static_cast<TokenCount>(outcome.request->begun.size());
+    outcome.text = fake_answer(*outcome.request, outcome.tokens, script);
     model.meet(outcome.request, script);
     scheduler.add(outcome.request);
     return outcome.request;

@@ -41,16 +41,16 @@ void Scheduler::add(RequestPtr request) {
   groups_.join(*request);
   const Duration wait = wait_of(*request);
   ++forecast_.newer;
-  newer_tokens_ += static_cast<std::int64_t>(request->prompt.size());
+  newer_tokens_ += request->tokens();
   waiting_.push(std::make_unique<Sequence>(std::move(request), wait));
 }
 
-void Scheduler::cancel(RequestId id, TimePoint now) {
-  if (config_.tap != nullptr) config_.tap->cancelled(id, now);
+void Scheduler::cancel(RequestId id, TimePoint now, FinishReason reason) {
+  if (config_.tap != nullptr) config_.tap->cancelled(id, now, reason);
   if (auto sequence = waiting_.remove(id)) {
-    finish(*sequence, FinishReason::cancelled, now);
+    finish(*sequence, reason, now);
   } else if (Sequence* running = find_running(id)) {
-    finish(*running, FinishReason::cancelled, now);
+    finish(*running, reason, now);
     retire_finished(Keep::what_is_worth_it);
   }
 }
@@ -300,7 +300,7 @@ Scheduler::Samples Scheduler::commit_samples(Sequence& sequence, const BatchPart
 }
 
 void Scheduler::commit_sample(Sequence& sequence, const Sample& sample, TimePoint now) {
-  const bool first = sequence.generated() == 0;
+  const bool first = !sequence.has_spoken();
   Event& event = events_.emplace_back();
   event.request = sequence.id();
   event.text = sample.text;

@@ -67,7 +67,8 @@ class Scheduler {
   // Takes a valid request in; it waits for a slot.
   void add(RequestPtr request);
   // Ends it with FinishReason::cancelled; unknown and finished requests are ignored, since a cancel may cross the end.
-  void cancel(RequestId id, TimePoint now);
+  // `reason` is another one where its answer has ended already.
+  void cancel(RequestId id, TimePoint now, FinishReason reason = FinishReason::cancelled);
   void cancel_all(TimePoint now);
   // Ends everything with FinishReason::error.
   void fail_all(const Error& error, TimePoint now);

@@ -102,14 +102,14 @@ Load Scheduler::load() {
 
 // For one that comes now: those that came since the forecast was made are before it.
 Duration Scheduler::wait_of(const Request& request) const {
-  const auto tokens = static_cast<std::int64_t>(request.prompt.size());
+  const std::int64_t tokens = request.tokens();
   return forecast_.wait_of(request.tenant.id, request.service_class, tokens, forecast_.newer, newer_tokens_);
 }
 
 void Scheduler::note_first_token(const Sequence& sequence, Event& event, TimePoint now) {
   const auto prompt = static_cast<double>(sequence.request().prompt.size());
   fresh_share_ += kSlowWeight * (1 - sequence.cached() / prompt - fresh_share_);
-  const Duration own = (sequence.length() - sequence.cached()) * forecast_.row_time;
+  const Duration own = (sequence.length() - sequence.found()) * forecast_.row_time;
   event.first = true;
   event.late = now - sequence.request().arrival - sequence.expected() - own;
 }

@@ -51,10 +51,11 @@ void Scheduler::start_waiting(const Urgency& urgency, TimePoint now, Batch& batc
     // The whole prompt at once: a tenant that starts much gets its due before the first of it is computed.
     if (!sequence->started()) {
       const auto tokens = static_cast<TokenCount>(request.prompt.size());
-      counters_.charge_prompt(request.tenant, tokens, prefix.match.length);
-      groups_.charge_prompt(request, tokens, prefix.match.length);
+      const TokenCount cached = std::min(prefix.match.length, tokens);
+      counters_.charge_prompt(request.tenant, tokens, cached);
+      groups_.charge_prompt(request, tokens, cached);
     }
-    const bool tells = request.tell_progress && !sequence->started();
+    const bool tells = request.tell_progress && !sequence->started() && sequence->generated() == 0;
     const bool starved = overtaking_.is_starved(*sequence);
     overtaking_.starts(*sequence, waiting_);
     sequence->start(slot, now, starved);

@@ -39,7 +39,7 @@ class SchedulerTap {
 
   // --- in
   virtual void added(const Request& /*request*/) {}
-  virtual void cancelled(RequestId /*id*/, TimePoint /*now*/) {}
+  virtual void cancelled(RequestId /*id*/, TimePoint /*now*/, FinishReason /*reason*/) {}
   virtual void all_cancelled(TimePoint /*now*/) {}
   virtual void all_failed(const Error& /*error*/, TimePoint /*now*/) {}
   virtual void tenant_forgotten(const Tenant& /*tenant*/, std::uint64_t /*ticket*/) {}

@@ -107,6 +107,7 @@ class Simulation {
     life.script.forces = id % 3 == 0;
     life.script.waits = id % 7 == 0 ? 2 : 0;
     life.answer = fake_answer(*life.request, life.request->max_tokens, life.script);
+    if (id % 5 == 0) begin_elsewhere(life, kContext);
     model_.meet(life.request, life.script);
     scheduler_.add(life.request);
     ++living_;

@@ -32,7 +32,7 @@ Duration Urgency::first_token_within(const Sequence& sequence) const {
   const Duration target = request.ttft_target > Duration::zero()
                               ? request.ttft_target
                               : targets_.of[static_cast<std::size_t>(request.service_class)].first_token;
-  if (sequence.generated() > 0 || request.first_token_deadline == kNever) return target;
+  if (sequence.has_spoken() || request.first_token_deadline == kNever) return target;
   return std::min(target, request.first_token_deadline - request.arrival);
 }
 

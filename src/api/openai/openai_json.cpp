@@ -349,7 +349,7 @@ void write_prompt_progress(JsonWriter& json, const Event& progress) {
 void write_timings(JsonWriter& json, const Usage& usage) {
   const TokenCount prompt = usage.prompt - usage.cached;
   const double prompt_ms = to_milliseconds(usage.prefill);
-  const TokenCount predicted = usage.completion;  // the first is the prefill's
+  const TokenCount behind = usage.completion - usage.begun - 1;  // the first token that was generated here
   const double predicted_ms = to_milliseconds(usage.decode);
   const auto per = [](double total, double parts) { return parts > 0 ? total / parts : 0.0; };
   json.begin_object();
@@ -358,10 +358,10 @@ void write_timings(JsonWriter& json, const Usage& usage) {
   json.field("prompt_ms", prompt_ms);
   json.field("prompt_per_token_ms", per(prompt_ms, prompt));
   json.field("prompt_per_second", per(1000.0 * prompt, prompt_ms));
-  json.field("predicted_n", predicted);
+  json.field("predicted_n", usage.completion);
   json.field("predicted_ms", predicted_ms);
-  json.field("predicted_per_token_ms", per(predicted_ms, predicted - 1));
-  json.field("predicted_per_second", predicted > 1 ? per(1000.0 * (predicted - 1), predicted_ms) : 0.0);
+  json.field("predicted_per_token_ms", per(predicted_ms, behind));
+  json.field("predicted_per_second", behind > 0 ? per(1000.0 * behind, predicted_ms) : 0.0);
   if (usage.draft_tokens > 0) {
     json.field("draft_n", usage.draft_tokens);
     json.field("draft_n_accepted", usage.accepted_tokens);
