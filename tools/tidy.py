@@ -94,8 +94,8 @@ OWNED = [
          r"src/(engine/(worker|dispatcher|snapshot_disk|media_encodings)|net/offload|base/thread_name|app/)|" + TEST,
          "threads are started by engine/worker, engine/dispatcher, engine/snapshot_disk, "
          "engine/media_encodings, net/offload and app"),
-    Rule("owner-atomic", r"#\s*include\s*<atomic>|\bstd::atomic", r"src/(base|engine|net)/|src/app/(log_writer|record_writer|kv_publisher|exit_guard)|src/model/(core_share|(llama|sim|sleepy)_)|" + TEST,
-         "atomics live in base, engine, net, app/log_writer, app/record_writer, app/kv_publisher, app/exit_guard, model/core_share, model/llama_* and model/sim_*"),
+    Rule("owner-atomic", r"#\s*include\s*<atomic>|\bstd::atomic", r"src/(base|engine|net)/|src/app/(log_writer|record_writer|kv_publisher|exit_guard|queue_thread)|src/model/(core_share|(llama|sim|sleepy)_)|" + TEST,
+         "atomics live in base, engine, net, app/log_writer, app/record_writer, app/kv_publisher, app/exit_guard, app/queue_thread, model/core_share, model/llama_* and model/sim_*"),
     Rule("owner-clock", r"_clock::now\b|\bgettimeofday\b|\bclock_gettime\b|\btime\s*\(\s*(nullptr|NULL|0)\s*\)",
          r"src/base/(clock|log)\.cpp$", "time is an argument: take a TimePoint or a Clock (base/clock.h)"),
     Rule("owner-process", r"\b(getenv|setenv|sigaction)\s*\(|(?<![\w.>:])((std)?::)?(_?exit|quick_exit)\s*\(|"

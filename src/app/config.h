@@ -129,6 +129,7 @@ struct ServeConfig {
 
   std::string batch_dir;  // folder for files and batches; empty: there are none
   std::int64_t batch_mib = kBatchDisk;
+  std::string batch_queue;      // URL of the queue that nodes share; empty: each runs its own batches
   std::size_t batch_lines = 0;  // that run at once; 0: as many as there are slots
 
   KeptStreamLimits kept;  // streams that clients may come back to

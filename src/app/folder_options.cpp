@@ -42,6 +42,11 @@ void add_folder_options(CLI::App& app, ServeConfig& config) {
       ->envname("CHASQUI_BATCH_LINES")
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
+  app.add_option("--batch-queue", config.batch_queue,
+                 "queue through which nodes share the lines of their batches (with --batch-dir): "
+                 "redis://[[USER]:PASSWORD@]HOST[:PORT][/DB], unix:///PATH or nats://[USER:PASSWORD@]HOST[:PORT]")
+      ->envname("CHASQUI_BATCH_QUEUE")
+      ->type_name("URL");
   app.add_option("--tuning-cache", config.tuning_cache,
                  "folder for what is measured of compute threads, so that the next start need not; by default "
                  "chasqui/tuning in $XDG_CACHE_HOME or ~/.cache")

@@ -23,6 +23,7 @@
 #include "engine/encoding_folder.h"
 #include "engine/engine_metrics.h"
 #include "engine/session_table.h"
+#include "jobs/queue_metrics.h"
 #include "net/event_loop.h"
 #include "net/frame_server.h"
 #include "net/net_metrics.h"
@@ -46,9 +47,10 @@ With several models ([models.md](models.md)) counters and gauges of a model have
 (`--workers`) what tells one from another has a label `worker`; all else, and everything with more than eight of them,
 is of all together. No label holds anything that a client says: there are no tenants, sessions or requests in it. (The
 names of adapters that are loaded at run time are an administrator's.) Families of `--lora`, `--mmproj`,
-`--media-url-hosts`, `--cache-disk`, `--session-dir`, `--batch-dir`, `--slot-save-path`, `--record`, `--kv-events` and
-`--otlp-endpoint` are there with these options only, and those of adapters also from the first one on that is loaded at
-run time. `chasqui_energy_joules_total` is there where the machine tells its energy ([tracing.md](tracing.md#energy)).
+`--media-url-hosts`, `--cache-disk`, `--session-dir`, `--batch-dir`, `--batch-queue`, `--slot-save-path`, `--record`,
+`--kv-events` and `--otlp-endpoint` are there with these options only, and those of adapters also from the first one on
+that is loaded at run time. `chasqui_energy_joules_total` is there where the machine tells its energy
+([tracing.md](tracing.md#energy)).
 
 `promtool check metrics` has nothing to say of our names. Of the others it says, with exit status 3, that a metric name
 should have no colon, and the like: they are what autoscalers and dashboards read, so they stay. A scraper that lints
@@ -94,6 +96,16 @@ void write_section(const Section& section, const std::vector<MetricsPage::Family
   }
 }
 
+struct AllBatchMetrics {
+  BatchMetrics lines;
+  QueueMetrics queue;
+
+  void add_to(MetricsPage& page) const {
+    lines.add_to(page);
+    queue.add_to(page);
+  }
+};
+
 std::string written(const MetricsPage& page) {
   std::string out = kMetricsHead;
   for (const Section& section : kSections) write_section(section, page.families(), out);
@@ -123,7 +135,7 @@ std::string metrics_document() {
   const EnergyMetrics energy{};
   const net::FrameMetrics frames{};
   const KeptStreamMetrics kept{};
-  const BatchMetrics batches{};
+  const AllBatchMetrics batches{};
   const IdempotencyMetrics idempotency{};
   const EncodingMetrics encodings{};
   const KeeperMetrics keeper{};

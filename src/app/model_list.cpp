@@ -18,7 +18,7 @@ namespace {
 // Groups of options, and options of other groups, that are of the whole server.
 constexpr std::array<std::string_view, 4> kServersGroups = {"Listeners", "Web pages", "Resumable streams",
                                                            "What nodes share"};
-constexpr std::array<std::string_view, 28> kServersFlags = {"--timeout",         "--sse-ping-interval",
+constexpr std::array<std::string_view, 29> kServersFlags = {"--timeout",         "--sse-ping-interval",
                                                             "--drain-time",      "--drain-delay",
                                                             "--tenant-requests", "--supervise",
                                                             "--log-level",       "--log-format",
@@ -30,8 +30,9 @@ constexpr std::array<std::string_view, 28> kServersFlags = {"--timeout",        
                                                             "--models-autoload", "--models-trial",
                                                             "--models-memory",   "--record",
                                                             "--batch-dir",       "--batch-mib",
-                                                            "--batch-lines",     "--media-url-hosts",
-                                                            "--rpc-public",      "--request-log-form"};
+                                                            "--batch-lines",     "--batch-queue",
+                                                            "--media-url-hosts", "--rpc-public",
+                                                            "--request-log-form"};
 // Of presets alone: no process is stopped, and nothing of a cache is listed.
 constexpr std::array<std::string_view, 2> kPresetKeys = {"stop-timeout", "dedup-cache-models"};
 

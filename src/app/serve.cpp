@@ -27,6 +27,7 @@
 #include "base/log_sink.h"
 #include "base/rapl_energy.h"
 #include "model/llama_runtime.h"
+#include "store/line_queue_choice.h"
 
 namespace chasqui {
 namespace {
@@ -99,9 +100,13 @@ int serve_with(ServeConfig& config, const HeldHangup& hangup, const LogMetrics& 
   if (!plan) return fail(plan.error(), 2);  // as for every mistake on the command line
   KeyRing keys;
   keys.replace(plan->keys);
-  // OpenSSL and hiredis write to sockets without the flag that Asio has: a peer that has gone would end the process.
-  const bool closes = plan->tls || config.shared.wanted();
+  // OpenSSL and the clients of Redis and NATS write to sockets without the flag that Asio has: a peer that has gone would
+  // end the process.
+  const bool closes = plan->tls || config.shared.wanted() || !config.batch_queue.empty();
   if (closes) std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
+  const RealClock queue_clock;                // outlives the server
+  std::unique_ptr<LineQueue> queue;
+  if (!config.batch_queue.empty()) queue = store::make_line_queue(config.batch_queue, queue_clock);
   std::shared_ptr<JobFolder> jobs;
   if (!config.batch_dir.empty()) {
     auto folder = JobFolder::open(config.batch_dir);
@@ -131,7 +136,7 @@ int serve_with(ServeConfig& config, const HeldHangup& hangup, const LogMetrics& 
   if (!models) return fail(models.error());
   Server server(config,
                 {plan->listeners, std::move(*models), plan->collector, std::move(plan->tls), std::move(jobs),
-                 recorder.get(), publisher.get()},
+                 std::move(queue), recorder.get(), publisher.get()},
                 keys, log_metrics, log_file, guard);
   if (auto open = server.open(); !open) return fail(open.error());
   hangup.release();

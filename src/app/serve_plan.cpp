@@ -19,6 +19,7 @@
 #include "cli/doctor.h"
 #include "model/core_share.h"
 #include "model/llama_options.h"
+#include "store/line_queue_choice.h"
 
 namespace chasqui {
 namespace {
@@ -140,6 +141,15 @@ void share_cores(std::vector<ServeConfig>& models) {
   }
 }
 
+Result<void> check_batch_queue(const ServeConfig& config) {
+  if (config.batch_queue.empty()) return {};
+  if (config.batch_dir.empty()) {
+    return invalid_field("--batch-queue",
+                         "--batch-queue is for the batches of this server: say with --batch-dir where it keeps them");
+  }
+  return store::check_line_queue(config.batch_queue);
+}
+
 // All but the models.
 Result<ServePlan> plan_server(const ServeConfig& config) {
   ServePlan plan;
@@ -160,6 +170,7 @@ Result<ServePlan> plan_server(const ServeConfig& config) {
     if (auto usable = RecordWriter::check(config.record); !usable) return usable.error();
   }
   if (auto usable = publish::check_kv_events(config.kv_events, config.models.size()); !usable) return usable.error();
+  if (auto usable = check_batch_queue(config); !usable) return usable.error();
   if (auto usable = LinkService::check(config.media.url_hosts); !usable) return usable.error();
   return plan;
 }

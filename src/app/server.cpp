@@ -112,7 +112,7 @@ Server::Server(const ServeConfig& config, ServerParts parts, KeyRing& keys, cons
   add_admin_routes(admin_router_, node_, admin_web_);
   if (parts.jobs) {
     const auto disk_max = static_cast<std::uint64_t>(config.batch_mib) << 20;
-    batches_.emplace(std::move(parts.jobs), disk_max, config.batch_lines, node_);
+    batches_.emplace(std::move(parts.jobs), disk_max, config.batch_lines, node_, std::move(parts.queue));
   }
   add_metrics(log);
 }
@@ -197,7 +197,7 @@ void Server::fit_metrics() {
 void Server::add_metrics(const LogMetrics& log) {
   keeper_->add_to(metrics_);
   if (spans_) spans_->metrics().add_to(metrics_);
-  if (batches_) batches_->metrics().add_to(metrics_);
+  if (batches_) batches_->add_to(metrics_);
   kept_.metrics().add_to(metrics_);
   idempotency_.metrics().add_to(metrics_);
   net_metrics_.add_to(metrics_);
@@ -252,7 +252,7 @@ Result<void> Server::open() {
   // Only another process can have a worker that moves; it exists where a process starts it.
   if (is_supervised()) follow_hangs();
   if (!rpc_peers().empty()) peer_loss_.emplace(loop_, [this](const std::string& peers) { lose(peers); });
-  if (batches_) batches_->runner().begin();
+  if (batches_) batches_->begin();
   greet(*url);
   return {};
 }

@@ -49,6 +49,7 @@ struct ServerParts {
   std::optional<net::HttpTarget> collector;  // of spans
   net::TlsIdentity tls;                      // null: plain HTTP
   std::shared_ptr<JobFolder> jobs;           // null: there are no files and no batches
+  std::unique_ptr<LineQueue> queue;          // of their lines; null: this node runs them all
   RecordWriter* recorder = nullptr;          // outlives the server; null: nothing is recorded
   KvPublisher* publisher = nullptr;          // likewise; null: nothing is published
 };

@@ -90,6 +90,7 @@ class Shutdown final : public DrainControl {
     if (begun_ || std::exchange(drained_, true)) return;
     log_info("drained by an operator: new requests are refused", {{"requests", in_flight()}});
     for (const ServedModel* const served : parts_.models.all_versions()) served->admission.drain();
+    if (parts_.batches != nullptr) parts_.batches->take_none(true);
     parts_.server.announce_end();
   }
 
@@ -98,6 +99,7 @@ class Shutdown final : public DrainControl {
     if (!std::exchange(drained_, false)) return {};
     log_info("in service again: new requests are taken");
     for (const ServedModel* const served : parts_.models.all_versions()) served->admission.resume();
+    if (parts_.batches != nullptr) parts_.batches->take_none(false);
     parts_.server.retract_end();
     return {};
   }

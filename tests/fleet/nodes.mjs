@@ -56,6 +56,12 @@ export class Node {
     await this.server.ended;
   }
 
+  // Without a word to anybody.
+  async kill() {
+    this.server.signal('SIGKILL');
+    await this.server.ended;
+  }
+
   admin(method, target) {
     return new Promise((resolve, reject) => {
       const socketPath = path.join(this.folder, 'admin.sock');

@@ -58,8 +58,9 @@ std::size_t BatchRunner::lines_of(std::uint64_t owner) const {
 }
 
 void BatchRunner::pump() {
+  if (share_) pump_share();
   if (held_) return;
-  while (running_ < lines_max_() && start_next()) {
+  while (start_next()) {
   }
   const TimePoint now = loop_.now();
   for (const auto& [owner, turn] : turns_) {
@@ -91,11 +92,12 @@ void BatchRunner::wake_at(TimePoint time) {
 
 // Of one tenant the batch that was made first; null: none has a line that can begin.
 BatchRunPtr BatchRunner::startable(std::uint64_t owner, const Turn& turn, TimePoint now) const {
-  if (turn.running >= turn.running_max) return nullptr;
+  if (turn.running_max == 0) return nullptr;
   // Its results would take the room of the others' files, and with that their lines, until they expire.
   if (frontend_.keys.tenants() > 1 && store_.is_over_share(owner)) return nullptr;
   const auto found = std::ranges::find_if(turn.runs, [&](const BatchRunPtr& run) {
-    return !run->stopping && !run->write_fails && !run->ready.empty() && run->paused_until <= now;
+    return !run->stopping && !run->write_fails && !run->ready.empty() && run->paused_until <= now &&
+           has_room(turn, *run);
   });
   return found == turn.runs.end() ? nullptr : *found;
 }
@@ -107,7 +109,8 @@ bool BatchRunner::start_next() {
   Turn* best = nullptr;
   BatchRunPtr run;
   for (auto& [owner, turn] : turns_) {
-    if (best != nullptr && std::pair(best->running, best->served) <= std::pair(turn.running, turn.served)) continue;
+    const std::pair order(turn.running + turn.away, turn.served);
+    if (best != nullptr && std::pair(best->running + best->away, best->served) <= order) continue;
     BatchRunPtr first = startable(owner, turn, now);
     if (!first) continue;
     best = &turn;
@@ -115,6 +118,19 @@ bool BatchRunner::start_next() {
   }
   if (best == nullptr) return false;
   best->served = ++served_;
+  const auto early = run->early.find(run->ready.front().place.number);
+  if (early != run->early.end() || goes_away(*run, run->ready.front())) {
+    WaitingLine line = std::move(run->ready.front());
+    run->ready.pop_front();
+    if (early == run->early.end()) {
+      send_away(run, std::move(line));
+      return true;
+    }
+    ArrivedResult arrived = std::move(early->second);
+    run->early.erase(early);
+    use_result(run, std::move(line), std::move(arrived));
+    return true;
+  }
   ++best->running;
   ++running_;
   ++run->lines;
@@ -161,20 +177,18 @@ net::Awaitable<void> BatchRunner::run_line(BatchRunPtr run, WaitingLine line) {
   const Place place(*this, run);
   const std::string request_id = random_id("batch_req_");
   if (!line.fault.empty()) {
-    AnsweredLine answer{line.place.number, {}, request_id, 400, error_body(400, line.fault)};
+    AnsweredLine answer{line.place.number, {}, request_id, 400, error_body(400, line.fault), {}};
     write_later(run, std::move(answer));
     co_return;
   }
-  std::optional<Caller> caller = frontend_.keys.caller_of(run->job->owner);
+  const std::optional<Caller> caller = frontend_.keys.caller_of(run->job->owner);
   if (!caller || run->stopping) {
     put_back(*run, std::move(line), kPauseMost);
     co_return;
   }
-  caller->service_class = caller->most_urgent = ServiceClass::background;
-  caller->admin = false;
   LineExchange exchange(run->job->endpoint, std::move(line.line.body), request_id);
   run->running.insert(&exchange);
-  net::Awaitable<void> answering = handler_(run->job->endpoint, *caller, exchange);
+  net::Awaitable<void> answering = handler_(run->job->endpoint, line_caller(*caller), exchange);
   co_await loop_.guard(std::move(answering), "line of a batch");
   run->running.erase(&exchange);
   take_outcome(run, std::move(line), exchange, request_id);
@@ -185,19 +199,26 @@ void BatchRunner::take_outcome(BatchRunPtr run, WaitingLine line, LineExchange& 
   const int status = exchange.answered() ? exchange.answer().status : 500;
   const bool busy = status == 429 || status == 503;
   if (exchange.stopped() && (busy || status >= 500)) return put_back(*run, std::move(line), Duration::zero());
-  if (busy) {
+  if (line.sent && share_) share_->orders().withdraw.push_back({run->job->id, line.place.number});
+  const Duration busy_for = busy ? retry_after_of(exchange.answer()) : Duration::zero();
+  AnsweredLine answer{line.place.number, {}, request_id, status, exchange.take_answer_body(), {}};
+  if (!exchange.answered()) answer.body = error_body(500, "the server failed to answer this request");
+  take_answer(std::move(run), std::move(line), std::move(answer), busy_for, true);
+}
+
+// Its id is that of the line.
+void BatchRunner::take_answer(BatchRunPtr run, WaitingLine line, AnsweredLine answer, Duration busy_for,
+                              bool tries_again) {
+  if (tries_again && (answer.status == 429 || answer.status == 503)) {
     run->pause = std::min(std::max(2 * run->pause, kPauseLeast), kPauseMost);
-    const Duration wait = std::min(std::max(run->pause, retry_after_of(exchange.answer())), kPauseMost);
-    return put_back(*run, std::move(line), wait);
+    return put_back(*run, std::move(line), std::min(std::max(run->pause, busy_for), kPauseMost));
   }
-  if (status >= 500 && line.tries + 1 < kSizeLimit<"batch_attempts">) {
+  if (tries_again && answer.status >= 500 && line.tries + 1 < kSizeLimit<"batch_attempts">) {
     ++line.tries;
     return put_back(*run, std::move(line), kTryFailed);
   }
   run->pause = Duration::zero();
-  AnsweredLine answer{line.place.number, std::move(line.line.custom_id), request_id, status,
-                      exchange.take_answer_body()};
-  if (!exchange.answered()) answer.body = error_body(500, "the server failed to answer this request");
+  answer.custom_id = std::move(line.line.custom_id);
   write_later(std::move(run), std::move(answer));
 }
 
@@ -209,6 +230,11 @@ void BatchRunner::put_back(BatchRun& run, WaitingLine line, Duration pause) {
 }
 
 void BatchRunner::write_later(BatchRunPtr run, AnsweredLine line) {
+  run->settle(line.number);
+  if (const auto early = run->early.find(line.number); early != run->early.end()) {
+    drop_result(early->second);
+    run->early.erase(early);
+  }
   run->unwritten.push_back(std::move(line));
   if (std::exchange(run->writing, true)) return;
   launch(write_results(std::move(run)), "batch results");
@@ -253,6 +279,7 @@ void BatchRunner::take_written(BatchRun& run, const std::vector<AnsweredLine>& l
     const bool good = line.status == 200;
     ++(good ? run.job->counts.completed : run.job->counts.failed);
     (good ? metrics.completed : metrics.failed).add();
+    if (!line.receipt.empty()) share_->acknowledge(line.receipt, {run.job->id, line.number});
   }
   run.answered += lines.size();
   metrics.lines_waiting.add(-static_cast<std::int64_t>(lines.size()));

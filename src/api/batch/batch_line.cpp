@@ -70,7 +70,7 @@ bool BatchLineReader::read(std::string_view text, std::uint32_t number, BatchLin
     Fields inner(*body, "body");
     const auto stream = inner.boolean("stream");
     if (stream.value_or(false)) inner.refuse("stream", "false, or left out: a batch answers whole");
-    inner.string("model");
+    line.model = inner.string("model").value_or(std::string_view());
     if (!inner.ok()) fields.refuse(inner.error());
   }
   if (!fields.ok()) {

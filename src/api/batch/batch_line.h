@@ -19,7 +19,8 @@ std::string batch_endpoints();
 
 struct BatchLine {
   std::string custom_id;
-  std::string body;  // JSON
+  std::string body;   // JSON
+  std::string model;  // that the body names; empty: none
 };
 
 // What is wrong with a line, as clients are told.

@@ -199,9 +199,13 @@ Result<ReadAhead> read_again(const OpenFile& file, const std::string& endpoint, 
   if (*line) {
     out.lines.push_back(waiting_line(BatchLineReader(endpoint), **line));
   } else {
-    out.lines.push_back({again.place, again.tries, {}, "the line is no longer there"});
+    WaitingLine gone = again;
+    gone.fault = "the line is no longer there";
+    out.lines.push_back(std::move(gone));
   }
   out.lines.front().tries = again.tries;
+  out.lines.front().here = again.here;
+  out.lines.front().sent = again.sent;
   return out;
 }
 

@@ -22,7 +22,8 @@ struct AnsweredLine {
   std::string custom_id;
   std::string request_id;
   int status = 0;
-  std::string body;  // JSON
+  std::string body;     // JSON
+  std::string receipt;  // of a result from the queue, which is acknowledged once this is on disk; empty: it ran here
 };
 
 // The bytes that were appended.
@@ -53,6 +54,9 @@ struct WaitingLine {
   std::size_t tries = 0;  // so far
   BatchLine line{};
   std::string fault{};  // the file has changed since it was checked; then there is no line
+  // With --batch-queue:
+  bool here = false;  // it runs here, and does not go into the queue
+  bool sent = false;  // it has gone there
 };
 
 struct ReadAhead {

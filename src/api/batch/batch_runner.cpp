@@ -82,6 +82,8 @@ void BatchRunner::begin() {
     if (!has_ended(job->status)) add(job);
   }
   launch(sweep(), "batch sweep");
+  if (share_) share_->begin();
+  pump();
 }
 
 void BatchRunner::add(BatchJobPtr job) {
@@ -112,7 +114,8 @@ void BatchRunner::task_ended() {
 }
 
 void BatchRunner::drain(TimePoint deadline, std::function<void()> done) {
-  held_ = leaving_ = true;
+  hold();
+  leaving_ = true;
   drained_ = std::move(done);
   leave_.notify();
   for (const auto& [id, run] : runs_) {
@@ -132,6 +135,7 @@ void BatchRunner::stop_lines() {
     const std::set<LineExchange*> running = run->running;
     for (LineExchange* const exchange : running) exchange->stop();
   }
+  if (foreign_) foreign_->stop();
 }
 
 // From any state that it was left in. What returns false leaves the rest to the next start of the process.
@@ -144,6 +148,7 @@ net::Awaitable<void> BatchRunner::lead(BatchRunPtr run) {
     if (goes_on) goes_on = co_await answer_lines(run);
   }
   if (goes_on) co_await finish(run);
+  if (!leaving_) forget_early(*run);
   runs_.erase(job.id);
 }
 
@@ -228,6 +233,7 @@ net::Awaitable<bool> BatchRunner::recover(BatchRunPtr run) {
       run->answered = job.counts.completed + job.counts.failed;
       run->results_bytes = results.bytes;
       store_.charge_results(job.owner, static_cast<std::int64_t>(results.bytes));
+      run->settled = results.done;
       run->done_before = std::make_shared<const std::vector<bool>>(std::move(results.done));
       co_return true;
     }
@@ -270,12 +276,21 @@ void BatchRunner::enter(const BatchRunPtr& run) {
   std::ranges::sort(turn.runs, {}, [](const BatchRunPtr& one) { return one->job->serial; });
   turn.running_max = lines_of(owner);
   store_.metrics().lines_waiting.add(static_cast<std::int64_t>(run->job->counts.total - run->answered));
+  run->entered = true;
+  std::erase_if(run->early, [&](const auto& each) {
+    if (!run->is_settled(each.first)) return false;
+    drop_result(each.second);
+    return true;
+  });
   pump();
 }
 
 void BatchRunner::leave(const BatchRunPtr& run) {
   store_.metrics().lines_waiting.add(-static_cast<std::int64_t>(run->job->counts.total - run->answered));
+  run->entered = false;
   const auto turn = turns_.find(run->job->owner);
+  turn->second.away -= run->away.size();
+  forget_away(*run);
   std::erase(turn->second.runs, run);
   if (turn->second.runs.empty()) turns_.erase(turn);
   pump();

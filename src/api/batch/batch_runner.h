@@ -8,24 +8,28 @@
 // bounded: so many lines run at once as there are slots, or as the operator says; of one tenant half of what it may
 // have in flight. Of each batch a few lines are read ahead. While results cannot be written no further lines begin, and
 // none of a tenant that has its share of the folder beside others.
+//
+// With --batch-queue lines go into the queue that nodes share (LineShare), this node runs lines of the queue
+// (ForeignLines), whichever node they are from, and results that come back are written as all others. While the queue
+// does not answer, lines run here. Whatever comes twice is dropped: a line is settled once.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "api/batch/batch_run.h"
 #include "api/batch/batch_store.h"
+#include "api/batch/foreign_lines.h"
+#include "api/batch/line_share.h"
 #include "api/core/frontend.h"
 #include "api/core/key_ring.h"
 #include "net/event_loop.h"
 
 namespace chasqui {
-
-// Answers a request as its route does, for a caller that is known.
-using LineHandler = std::function<net::Awaitable<void>(std::string path, Caller caller, net::HttpExchange& exchange)>;
 
 class BatchRunner {
  public:
@@ -34,6 +38,10 @@ class BatchRunner {
   BatchRunner(const BatchRunner&) = delete;
   BatchRunner& operator=(const BatchRunner&) = delete;
 
+  // Before begin(): lines go through this queue, in which this node is called `home`. All outlive it.
+  void share(QueuePort& port, std::string home, QueueMetrics& metrics);
+  void hear(QueueNews news);
+
   // Once the server is open: goes on with the batches of an earlier process.
   void begin();
   void add(BatchJobPtr job);
@@ -41,7 +49,9 @@ class BatchRunner {
   void cancel(const BatchJobPtr& job);
 
   // No line begins from now on.
-  void hold() { held_ = true; }
+  void hold();
+  // Takes no lines of the queue; those that it has taken and not begun go back. Until it is called with false.
+  void take_none(bool none);
   // Lines that run have until `deadline`; what is not answered by then runs at the next start. `done` runs once nothing
   // is left, also after a second call, which may move the deadline.
   void drain(TimePoint deadline, std::function<void()> done);
@@ -51,6 +61,7 @@ class BatchRunner {
   struct Turn {
     std::vector<BatchRunPtr> runs;
     std::size_t running = 0;
+    std::size_t away = 0;         // in the queue
     std::size_t running_max = 0;  // 0: there is no key for it
     std::uint64_t served = 0;     // when a line of it began, in the order of all
   };
@@ -85,12 +96,29 @@ class BatchRunner {
   net::Awaitable<void> read_more(BatchRunPtr run);
   net::Awaitable<void> run_line(BatchRunPtr run, WaitingLine line);
   void take_outcome(BatchRunPtr run, WaitingLine line, LineExchange& exchange, const std::string& request_id);
+  void take_answer(BatchRunPtr run, WaitingLine line, AnsweredLine answer, Duration busy_for, bool tries_again);
   void put_back(BatchRun& run, WaitingLine line, Duration pause);
   void write_later(BatchRunPtr run, AnsweredLine line);
   net::Awaitable<void> write_results(BatchRunPtr run);
   void take_written(BatchRun& run, const std::vector<AnsweredLine>& lines);
   net::Awaitable<void> sweep();
   void stop_lines();
+
+  bool goes_away(const BatchRun& run, const WaitingLine& line) const;
+  bool has_room(const Turn& turn, const BatchRun& run) const;
+  bool may_run_here(std::uint64_t owner, const Turn* turn) const;
+  void send_away(const BatchRunPtr& run, WaitingLine line);
+  WaitingLine take_away(BatchRun& run, std::map<std::uint32_t, AwayLine>::iterator at);
+  void call_back(BatchRun& run, std::map<std::uint32_t, AwayLine>::iterator at);
+  void call_all_back();
+  void forget_away(BatchRun& run);
+  void forget_early(BatchRun& run);
+  void take_result(ArrivedResult arrived);
+  void use_result(const BatchRunPtr& run, WaitingLine line, ArrivedResult arrived);
+  void take_unsent(const UnsentLine& unsent);
+  void compare(const QueueNews::Outstanding& found);
+  void drop_result(const ArrivedResult& arrived);
+  void pump_share();
 
   BatchStore& store_;
   const Frontend& frontend_;
@@ -106,6 +134,9 @@ class BatchRunner {
   net::Timer deadline_;
   net::EventSignal leave_;  // for sweep()
   std::size_t tasks_ = 0;
+  std::optional<LineShare> share_;  // none: there is no queue
+  std::optional<ForeignLines> foreign_;
+  bool takes_none_ = false;
   bool held_ = false;
   bool leaving_ = false;
   std::function<void()> drained_;

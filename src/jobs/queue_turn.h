@@ -1,0 +1,115 @@
+// What the thread of the queue does each time: carries out what the loop has ordered, keeps alive what this node runs,
+// takes lines and results. Owned by app/queue_thread, one thread; the loop and it exchange QueueOrders and QueueNews.
+//
+// What the broker has not taken is tried again at the next turn, but for lines that are to be published: the loop hears
+// of those, and decides again. bounded: the loop says how many lines it holds, and of results that are not acknowledged
+// yet no more than kResultsOpen are handed to it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "jobs/line_queue.h"
+#include "jobs/queue_metrics.h"
+
+namespace chasqui {
+
+struct QueueOrders {
+  std::uint64_t number = 0;             // of the newest that is in it
+  std::vector<LinePost> publish{};      // … with messages
+  std::vector<LineKey> withdraw{};      // lines of this home
+  std::vector<LinePost> acknowledge{};  // results
+  std::vector<LinePost> answers{};      // with messages: of lines that this node has run
+  std::vector<LinePost> returns{};      // with messages: for other nodes
+  std::vector<LinePost> drops{};
+  std::optional<std::size_t> capacity{};  // lines that this node may hold, with those it has
+
+  // What was ordered later.
+  void add(QueueOrders later);
+};
+
+struct TakenLine {
+  std::string receipt;
+  SharedLine line;
+};
+
+struct ArrivedResult {
+  std::string receipt;
+  SharedResult result;
+};
+
+struct UnsentLine {
+  LineKey key;
+  bool too_large = false;  // it will never go; else the broker does not answer
+};
+
+struct QueueNews {
+  bool up = false;
+  std::vector<TakenLine> lines{};
+  std::vector<std::string> lost{};  // receipts: another node may run them, or they are withdrawn
+  std::vector<ArrivedResult> results{};
+  std::vector<UnsentLine> unsent{};
+  struct Outstanding {
+    std::uint64_t orders = 0;  // the newest that were carried out before
+    std::vector<LineKey> keys{};
+  };
+  std::optional<Outstanding> outstanding{};
+
+  bool says_something() const {
+    return !lines.empty() || !lost.empty() || !results.empty() || !unsent.empty() || outstanding.has_value();
+  }
+};
+
+class QueueTurn {
+ public:
+  static constexpr Duration kKeepEvery = std::chrono::seconds(5);
+  static constexpr Duration kLookEvery = std::chrono::seconds(5);
+  static constexpr std::size_t kResultsOpen = 512;
+
+  // All outlive it. `home` names this node.
+  QueueTurn(LineQueue& queue, std::string home, const Clock& clock, QueueMetrics& metrics);
+  QueueTurn(const QueueTurn&) = delete;
+  QueueTurn& operator=(const QueueTurn&) = delete;
+
+  // One turn. `up` of the news is how it went.
+  QueueNews run(QueueOrders orders);
+  // The last one: what is ordered, and nothing is taken.
+  void finish(QueueOrders orders);
+
+  bool is_busy() const { return busy_; }  // there may be more at once
+  bool holds_lines() const { return !held_.empty(); }
+
+ private:
+  Result<void> carry_out(QueueNews& news);
+  Result<void> publish(QueueNews& news);
+  Result<void> send_answers();
+  Result<void> send_back();
+  Result<void> look(QueueNews& news);
+  Result<void> keep(QueueNews& news);
+  Result<void> take_lines(QueueNews& news);
+  Result<void> take_results(QueueNews& news);
+  Result<void> take_all(QueueNews& news);
+  void tell_state(const Result<void>& went);
+
+  LineQueue& queue_;
+  const std::string home_;
+  const Clock& clock_;
+  QueueMetrics& metrics_;
+  QueueOrders pending_;
+  std::map<std::string, LinePost> held_;  // by receipt
+  std::size_t capacity_ = 0;
+  std::size_t results_open_ = 0;
+  TimePoint keep_at_{};
+  TimePoint look_at_{};
+  bool open_ = false;
+  bool busy_ = false;
+  std::optional<bool> up_{};  // none: not known yet
+};
+
+}  // namespace chasqui

@@ -1,0 +1,303 @@
+#include "store/redis_line_queue.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace chasqui::store {
+namespace {
+
+const std::string kLines = "{chasqui}:batch:lines";
+const std::string kGroup = "nodes";
+// A batch has ended by then, and its results are of no use.
+const std::string kLifetime = std::to_string(std::int64_t{32} * 24 * 60 * 60);
+constexpr std::size_t kResultsOfOneRead = 16;
+constexpr Duration kClaimEvery = std::chrono::seconds(2);
+constexpr std::int64_t kConsumerGone = std::int64_t{24} * 60 * 60 * 1000;
+
+// KEYS: lines, index. ARGV: home, lifetime, and for each line key and message.
+const std::string kPublish = R"(
+local out = {}
+for i = 3, #ARGV, 2 do
+  local id = redis.call('HGET', KEYS[2], ARGV[i])
+  local there = id and (id == 'done' or #redis.call('XRANGE', KEYS[1], id, id) > 0)
+  if not there then
+    id = redis.call('XADD', KEYS[1], '*', 'h', ARGV[1], 'k', ARGV[i], 'm', ARGV[i + 1])
+    redis.call('HSET', KEYS[2], ARGV[i], id)
+  end
+  out[#out + 1] = there and 1 or 0
+end
+redis.call('EXPIRE', KEYS[2], ARGV[2])
+return out)";
+
+// KEYS: lines, index. ARGV: group, keys.
+const std::string kWithdraw = R"(
+for i = 2, #ARGV do
+  local id = redis.call('HGET', KEYS[2], ARGV[i])
+  if id and id ~= 'done' then
+    redis.call('XACK', KEYS[1], ARGV[1], id)
+    redis.call('XDEL', KEYS[1], id)
+  end
+  redis.call('HDEL', KEYS[2], ARGV[i])
+end)";
+
+// KEYS: lines, index.
+const std::string kOutstanding = R"(
+local all = redis.call('HGETALL', KEYS[2])
+local out = {}
+for i = 1, #all, 2 do
+  local id = all[i + 1]
+  if id ~= 'done' and #redis.call('XRANGE', KEYS[1], id, id) > 0 then out[#out + 1] = all[i] end
+end
+return out)";
+
+// KEYS: results, index. ARGV: for each result its id, and the key of its line.
+const std::string kAcknowledge = R"(
+for i = 1, #ARGV, 2 do
+  redis.call('XDEL', KEYS[1], ARGV[i])
+  if redis.call('HGET', KEYS[2], ARGV[i + 1]) == 'done' then redis.call('HDEL', KEYS[2], ARGV[i + 1]) end
+end)";
+
+// KEYS: lines. ARGV: group, consumer, ids. Says which are not the consumer's.
+const std::string kKeep = R"(
+local lost = {}
+for i = 3, #ARGV do
+  local kept = {}
+  if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1, ARGV[2]) > 0 then
+    kept = redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[i], 'JUSTID')
+  end
+  if #kept == 0 then lost[#lost + 1] = ARGV[i] end
+end
+return lost)";
+
+// KEYS: lines, index, results. ARGV: group, id, key, message, lifetime.
+const std::string kAnswer = R"(
+redis.call('XADD', KEYS[3], '*', 'm', ARGV[4])
+redis.call('EXPIRE', KEYS[3], ARGV[5])
+if redis.call('HGET', KEYS[2], ARGV[3]) == ARGV[2] then redis.call('HSET', KEYS[2], ARGV[3], 'done') end
+redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])
+redis.call('XDEL', KEYS[1], ARGV[2]))";
+
+// KEYS: lines, index. ARGV: group, id, key, message, home. A line that was withdrawn does not come back.
+const std::string kGiveBack = R"(
+if redis.call('HGET', KEYS[2], ARGV[3]) == ARGV[2] then
+  local id = redis.call('XADD', KEYS[1], '*', 'h', ARGV[5], 'k', ARGV[3], 'm', ARGV[4])
+  redis.call('HSET', KEYS[2], ARGV[3], id)
+end
+redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])
+redis.call('XDEL', KEYS[1], ARGV[2]))";
+
+// KEYS: lines, index. ARGV: group, id, key.
+const std::string kDrop = R"(
+if redis.call('HGET', KEYS[2], ARGV[3]) == ARGV[2] then redis.call('HDEL', KEYS[2], ARGV[3]) end
+redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])
+redis.call('XDEL', KEYS[1], ARGV[2]))";
+
+std::string index_of(const std::string& home) { return "{chasqui}:batch:index:" + home; }
+std::string results_of(const std::string& home) { return "{chasqui}:batch:results:" + home; }
+
+RedisCommand script(const std::string& text, std::vector<std::string> keys) {
+  RedisCommand out{"EVAL", text, std::to_string(keys.size())};
+  std::ranges::move(keys, std::back_inserter(out));
+  return out;
+}
+
+// [id, [field, value, …]]; null where there is no such field, or the entry was deleted.
+const std::string* message_of(const RedisReply& entry) {
+  if (entry.list.size() != 2) return nullptr;
+  const std::vector<RedisReply>& fields = entry.list[1].list;
+  for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
+    if (fields[i].text == "m") return &fields[i + 1].text;
+  }
+  return nullptr;
+}
+
+// An entry without a message is handed on as one that cannot be read.
+void add_entries(const std::vector<RedisReply>& entries, std::vector<TakenMessage>& out) {
+  for (const RedisReply& entry : entries) {
+    if (entry.list.empty() || entry.list[0].text.empty()) continue;
+    const std::string* const message = message_of(entry);
+    out.push_back({entry.list[0].text, 1, message != nullptr ? *message : std::string()});
+  }
+}
+
+std::string key_or_nothing(const LinePost& line) { return line.key.batch.empty() ? std::string() : line.key.text(); }
+Result<void> only_whether(const Result<RedisReply>& answer) { return answer ? Result<void>() : answer.error(); }
+
+}  // namespace
+
+RedisLineQueue::RedisLineQueue(RedisAddress address, Duration patience, const Clock& clock)
+    : redis_(std::move(address), patience), clock_(clock) {}
+
+void RedisLineQueue::be(std::string home) { home_ = std::move(home); }
+
+Result<void> RedisLineQueue::open() {
+  cursor_.clear();
+  claim_from_ = "0-0";
+  const RedisCommand create{"XGROUP", "CREATE", kLines, kGroup, "0", "MKSTREAM"};
+  const auto made = redis_.run(std::span(&create, 1));
+  if (!made) return made.error();
+  const RedisReply& answer = made->front();
+  if (answer.kind == RedisReply::Kind::error && !answer.text.starts_with("BUSYGROUP")) {
+    return Error{ErrorCode::unavailable, "Redis at " + shown() + " refuses: " + answer.text, ""};
+  }
+  return forget_consumers();
+}
+
+// Of nodes that have not been heard of for a day and have no line.
+Result<void> RedisLineQueue::forget_consumers() {
+  const auto all = redis_.run_one({"XINFO", "CONSUMERS", kLines, kGroup});
+  if (!all) return all.error();
+  for (const RedisReply& consumer : all->list) {
+    std::string name;
+    std::int64_t pending = 0;
+    std::int64_t idle = 0;
+    for (std::size_t i = 0; i + 1 < consumer.list.size(); i += 2) {
+      const std::string& field = consumer.list[i].text;
+      if (field == "name") name = consumer.list[i + 1].text;
+      if (field == "pending") pending = consumer.list[i + 1].integer;
+      if (field == "idle") idle = consumer.list[i + 1].integer;
+    }
+    if (pending > 0 || idle < kConsumerGone || name == home_) continue;
+    const auto gone = redis_.run_one({"XGROUP", "DELCONSUMER", kLines, kGroup, name});
+    if (!gone) return gone.error();
+  }
+  return {};
+}
+
+Result<std::vector<Posted>> RedisLineQueue::publish(std::span<const LinePost> lines) {
+  RedisCommand command = script(kPublish, {kLines, index_of(home_)});
+  command.push_back(home_);
+  command.push_back(kLifetime);
+  for (const LinePost& line : lines) {
+    command.push_back(line.key.text());
+    command.push_back(line.message);
+  }
+  const auto answer = redis_.run_one(command);
+  if (!answer) return answer.error();
+  std::vector<Posted> out;
+  for (const RedisReply& there : answer->list) out.push_back(there.integer != 0 ? Posted::already : Posted::yes);
+  if (out.size() == lines.size()) return out;
+  return Error{ErrorCode::unavailable, "Redis at " + shown() + " answers for other lines", ""};
+}
+
+Result<void> RedisLineQueue::withdraw(std::span<const LineKey> lines) {
+  RedisCommand command = script(kWithdraw, {kLines, index_of(home_)});
+  command.push_back(kGroup);
+  for (const LineKey& line : lines) command.push_back(line.text());
+  return only_whether(redis_.run_one(command));
+}
+
+Result<std::vector<LineKey>> RedisLineQueue::outstanding() {
+  const auto answer = redis_.run_one(script(kOutstanding, {kLines, index_of(home_)}));
+  if (!answer) return answer.error();
+  std::vector<LineKey> out;
+  for (const RedisReply& each : answer->list) {
+    if (auto key = read_line_key(each.text)) out.push_back(std::move(*key));
+  }
+  return out;
+}
+
+Result<std::vector<TakenMessage>> RedisLineQueue::results(std::size_t most) {
+  const std::string from = cursor_.empty() ? "-" : '(' + cursor_;
+  const std::string count = std::to_string(std::min(most, kResultsOfOneRead));
+  const auto answer = redis_.run_one({"XRANGE", results_of(home_), from, "+", "COUNT", count});
+  if (!answer) return answer.error();
+  std::vector<TakenMessage> out;
+  add_entries(answer->list, out);
+  if (!out.empty()) cursor_ = out.back().receipt;
+  return out;
+}
+
+Result<void> RedisLineQueue::acknowledge(std::span<const LinePost> results) {
+  RedisCommand command = script(kAcknowledge, {results_of(home_), index_of(home_)});
+  for (const LinePost& result : results) {
+    command.push_back(result.receipt);
+    command.push_back(key_or_nothing(result));
+  }
+  return only_whether(redis_.run_one(command));
+}
+
+Result<std::vector<TakenMessage>> RedisLineQueue::take(std::size_t most) {
+  auto out = claim(most);
+  if (!out || out->size() >= most) return out;
+  const auto answer = redis_.run_one(
+      {"XREADGROUP", "GROUP", kGroup, home_, "COUNT", std::to_string(most - out->size()), "STREAMS", kLines, ">"});
+  if (!answer) return answer.error();
+  for (const RedisReply& stream : answer->list) {
+    if (stream.list.size() == 2) add_entries(stream.list[1].list, *out);
+  }
+  return out;
+}
+
+// Lines of nodes that were not heard of.
+Result<std::vector<TakenMessage>> RedisLineQueue::claim(std::size_t most) {
+  std::vector<TakenMessage> out;
+  const TimePoint now = clock_.now();
+  if (now < claim_at_) return out;
+  claim_at_ = now + kClaimEvery;
+  const std::string idle = std::to_string(kQueueIdle / std::chrono::milliseconds(1));
+  const auto answer =
+      redis_.run_one({"XAUTOCLAIM", kLines, kGroup, home_, idle, claim_from_, "COUNT", std::to_string(most)});
+  if (!answer) return answer.error();
+  if (answer->list.size() < 2) return out;
+  claim_from_ = answer->list[0].text.empty() ? "0-0" : answer->list[0].text;
+  add_entries(answer->list[1].list, out);
+  if (auto counted = count_deliveries(out); !counted) return counted.error();
+  return out;
+}
+
+Result<void> RedisLineQueue::count_deliveries(std::vector<TakenMessage>& claimed) {
+  if (claimed.empty()) return {};
+  std::vector<RedisCommand> commands;
+  for (const TakenMessage& one : claimed) {
+    commands.push_back({"XPENDING", kLines, kGroup, one.receipt, one.receipt, "1"});
+  }
+  const auto answers = redis_.run(commands);
+  if (!answers) return answers.error();
+  for (std::size_t i = 0; i < claimed.size(); ++i) {
+    const std::vector<RedisReply>& found = (*answers)[i].list;
+    if (found.size() != 1 || found[0].list.size() != 4) continue;
+    claimed[i].deliveries = static_cast<std::uint64_t>(std::max<std::int64_t>(1, found[0].list[3].integer));
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> RedisLineQueue::keep(std::span<const LinePost> lines) {
+  RedisCommand command = script(kKeep, {kLines});
+  command.push_back(kGroup);
+  command.push_back(home_);
+  for (const LinePost& line : lines) command.push_back(line.receipt);
+  const auto answer = redis_.run_one(command);
+  if (!answer) return answer.error();
+  std::vector<std::string> lost;
+  for (const RedisReply& each : answer->list) lost.push_back(each.text);
+  return lost;
+}
+
+Result<Posted> RedisLineQueue::answer(const LinePost& line) {
+  if (line.message.size() > kSharedResultMost) return Posted::too_large;
+  RedisCommand command = script(kAnswer, {kLines, index_of(line.home), results_of(line.home)});
+  for (const std::string& word : {kGroup, line.receipt, key_or_nothing(line), line.message, kLifetime}) {
+    command.push_back(word);
+  }
+  const auto answer = redis_.run_one(command);
+  if (!answer) return answer.error();
+  return Posted::yes;
+}
+
+Result<void> RedisLineQueue::give_back(const LinePost& line) {
+  RedisCommand command = script(kGiveBack, {kLines, index_of(line.home)});
+  for (const std::string& word : {kGroup, line.receipt, key_or_nothing(line), line.message, line.home}) {
+    command.push_back(word);
+  }
+  return only_whether(redis_.run_one(command));
+}
+
+Result<void> RedisLineQueue::drop(const LinePost& line) {
+  RedisCommand command = script(kDrop, {kLines, index_of(line.home)});
+  for (const std::string& word : {kGroup, line.receipt, key_or_nothing(line)}) command.push_back(word);
+  return only_whether(redis_.run_one(command));
+}
+
+}  // namespace chasqui::store
