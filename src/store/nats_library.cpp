@@ -57,7 +57,9 @@ Result<NatsLibrary> load_nats() {
   library.find("jsStreamInfo_Destroy", out.stream_info_destroy);
   library.find("js_AddConsumer", out.add_consumer);
   library.find("jsConsumerInfo_Destroy", out.consumer_info_destroy);
-  library.find("js_PurgeStream", out.purge);
+  library.find("js_GetLastMsg", out.last_message);
+  library.find("js_DeleteMsg", out.delete_message);
+  library.find("natsMsg_GetSequence", out.message_sequence);
   library.find("js_Publish", out.js_publish);
   library.find("jsPubAck_Destroy", out.pub_ack_destroy);
   library.find("js_PullSubscribe", out.pull_subscribe);

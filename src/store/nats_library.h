@@ -38,7 +38,9 @@ struct NatsLibrary {
   decltype(&::jsStreamInfo_Destroy) stream_info_destroy = nullptr;
   decltype(&::js_AddConsumer) add_consumer = nullptr;
   decltype(&::jsConsumerInfo_Destroy) consumer_info_destroy = nullptr;
-  decltype(&::js_PurgeStream) purge = nullptr;
+  decltype(&::js_GetLastMsg) last_message = nullptr;
+  decltype(&::js_DeleteMsg) delete_message = nullptr;
+  decltype(&::natsMsg_GetSequence) message_sequence = nullptr;
   decltype(&::js_Publish) js_publish = nullptr;
   decltype(&::jsPubAck_Destroy) pub_ack_destroy = nullptr;
   decltype(&::js_PullSubscribe) pull_subscribe = nullptr;

@@ -1,0 +1,230 @@
+// Batches whose lines go through a queue that loses connections, delivers twice and forgets, on nodes that end and come
+// back: each line has one result.
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "api/batch/batch_runner.h"
+#include "api/core/fake_node.h"
+#include "jobs/fake_line_queue.h"
+#include "net/event_signal.h"
+
+namespace chasqui {
+namespace {
+
+constexpr std::size_t kLines = 40;
+
+// One process of a node: what it leaves behind is in the folder, and in the broker.
+struct Process final : QueuePort {
+  Process(std::shared_ptr<JobFolder> folder, const std::string& home, FakeFrontend& shared, FakeBroker& broker,
+          const Clock& clock, std::size_t slots, LineHandler handler)
+      : store(std::move(folder), 1 << 30, shared.loop, shared.clock),
+        runner(store, shared.node.frontend, [slots] { return slots; }, std::move(handler)),
+        queue(broker, home),
+        turn(queue, home, clock, metrics) {
+    store.load();
+    runner.share(*this, home, metrics);
+  }
+
+  void order(QueueOrders later) override { orders.add(std::move(later)); }
+  void take_turn() { runner.hear(turn.run(std::exchange(orders, {}))); }
+
+  QueueMetrics metrics;
+  QueueOrders orders;
+  BatchStore store;
+  BatchRunner runner;
+  FakeLineQueue queue;
+  QueueTurn turn;
+};
+
+class BatchSharingTest : public testing::Test {
+ protected:
+  struct Home {
+    std::string path;
+    std::string name;
+    std::shared_ptr<JobFolder> folder;
+    Process* process = nullptr;
+  };
+
+  ~BatchSharingTest() override {
+    processes_.clear();
+    for (const Home& home : homes_) std::filesystem::remove_all(home.path);
+  }
+
+  void add_home(const std::string& name, std::size_t slots = 4) {
+    std::string pattern = testing::TempDir() + "sharing-XXXXXX";
+    Home home{::mkdtemp(pattern.data()), name, nullptr, nullptr};
+    home.folder = *JobFolder::open(home.path);
+    slots_ = slots;
+    homes_.push_back(std::move(home));
+    start(homes_.back());
+  }
+  void start(Home& home) {
+    LineHandler handler = [this, name = home.name](std::string, Caller, net::HttpExchange& exchange) {
+      return answer(name, exchange);
+    };
+    // What has ended stays until the loop has: it may still be posted to.
+    processes_.push_back(std::make_unique<Process>(home.folder, home.name, shared_, broker_, clock_, slots_, handler));
+    home.process = processes_.back().get();
+    home.process->runner.begin();
+  }
+  net::Awaitable<void> end(Home& home) {
+    net::EventSignal ended(shared_.loop);
+    home.process->runner.drain(shared_.loop.now(), [&ended] { ended.notify(); });
+    co_await ended.wait();
+  }
+
+  net::Awaitable<void> answer(std::string name, net::HttpExchange& exchange) {
+    ++runs_;
+    if (random_() % 4 == 0) co_await pass();
+    if (exchange.client_gone()) co_return;
+    net::HttpResponse response;
+    response.status = exchange.request().body.find("faulty") != std::string::npos ? 400 : 200;
+    response.body = R"({"ran":")" + name + "\"}";
+    co_await exchange.respond(std::move(response));
+  }
+  net::Awaitable<void> pass() {
+    net::Timer timer(shared_.loop.executor());
+    timer.expires_after(microseconds(200));
+    net::EventSignal passed(shared_.loop);
+    timer.async_wait([&passed](net::SystemError) { passed.notify(); });
+    co_await passed.wait();
+  }
+
+  net::Awaitable<void> submit(Home& home, std::size_t lines = kLines) {
+    std::string text;
+    for (std::size_t i = 0; i < lines; ++i) {
+      text += R"({"custom_id":"<)" + std::to_string(i) + R"(>","method":"POST",)";
+      text += R"("url":"/v1/chat/completions","body":{"x":")";
+      text += i % 10 == 3 ? "faulty\"}}\n" : "good\"}}\n";
+    }
+    BatchStore::Upload upload;
+    upload.file.purpose = "batch";
+    upload.body = std::make_shared<const std::string>(std::move(text));
+    upload.content = *upload.body;
+    const Result<StoredFilePtr> file = co_await home.process->store.add_file(std::move(upload));
+    EXPECT_TRUE(file);
+    BatchJob job;
+    job.id = "batch_" + home.name;
+    job.input_file = (*file)->id;
+    job.endpoint = "/v1/chat/completions";
+    job.output_file = "file-out" + home.name;
+    job.error_file = "file-err" + home.name;
+    job.created = shared_.clock.unix_seconds();
+    job.expires = job.created + 3600;
+    const Result<BatchJobPtr> made = co_await home.process->store.add_job(std::move(job));
+    EXPECT_TRUE(made);
+    home.process->runner.add(*made);
+  }
+  BatchJobPtr job_of(const Home& home) { return home.process->store.find_job(0, "batch_" + home.name); }
+
+  static std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t out = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++out;
+    return out;
+  }
+  void expect_each_once(const Home& home, std::size_t lines = kLines) {
+    const std::string output = home.folder->read("file-out" + home.name + ".bytes", 1 << 24).value();
+    const std::string errors = home.folder->read("file-err" + home.name + ".bytes", 1 << 24).value();
+    for (std::size_t i = 0; i < lines; ++i) {
+      const std::string id = "\"<" + std::to_string(i) + ">\"";
+      EXPECT_EQ(count(output, id), i % 10 == 3 ? 0u : 1u) << home.name << ' ' << id;
+      EXPECT_EQ(count(errors, id), i % 10 == 3 ? 1u : 0u) << home.name << ' ' << id;
+    }
+  }
+
+  // One thing that may happen, and then a turn of one node.
+  net::Awaitable<void> happen() {
+    Home& home = homes_[random_() % homes_.size()];
+    switch (random_() % 40) {
+      case 0: broker_.down = true; break;
+      case 1: broker_.redeliver(); break;
+      case 2: broker_.fail_at = broker_.calls + 1 + random_() % 4; break;
+      case 3:
+        if (random_() % 8 == 0) broker_.forget_all();
+        break;
+      case 4:
+        if (random_() % 2 == 0) {
+          co_await end(home);  // its orders die with it
+          start(home);
+        }
+        break;
+      case 5:
+      case 6:
+      case 7: broker_.down = false; break;
+      default: break;
+    }
+    clock_.advance(milliseconds(random_() % 1000));
+    homes_[random_() % homes_.size()].process->take_turn();
+    co_await pass();
+  }
+  bool all_ended() {
+    return std::ranges::all_of(homes_, [this](const Home& home) { return has_ended(job_of(home)->status); });
+  }
+  net::Awaitable<void> run_all() {
+    for (Home& home : homes_) co_await submit(home);
+    while (!all_ended()) co_await happen();
+    broker_.down = false;
+    for (Home& home : homes_) co_await end(home);
+    shared_.loop.stop();
+  }
+  // Without faults.
+  net::Awaitable<void> run_first() {
+    co_await submit(homes_[0]);
+    while (!has_ended(job_of(homes_[0])->status)) {
+      for (Home& home : homes_) home.process->take_turn();
+      co_await pass();
+    }
+    for (Home& home : homes_) co_await end(home);
+    shared_.loop.stop();
+  }
+  void run(net::Awaitable<void> work) {
+    shared_.loop.spawn(std::move(work), "test");
+    shared_.loop.run();
+  }
+
+  FakeFrontend shared_;
+  FakeBroker broker_;
+  ManualClock clock_;
+  std::mt19937 random_{1};
+  std::size_t slots_ = 4;
+  std::size_t runs_ = 0;
+  std::vector<Home> homes_;
+  std::vector<std::unique_ptr<Process>> processes_;
+};
+
+class BatchSharingByChance : public BatchSharingTest, public testing::WithParamInterface<unsigned> {};
+
+TEST_P(BatchSharingByChance, AnswersEachLineOnce) {
+  random_.seed(GetParam());
+  homes_.reserve(3);
+  for (const char* name : {"a", "b", "c"}) add_home(name);
+  run(run_all());
+  for (const Home& home : homes_) {
+    EXPECT_EQ(job_of(home)->status, BatchStatus::completed);
+    EXPECT_EQ(job_of(home)->counts.completed + job_of(home)->counts.failed, kLines);
+    expect_each_once(home);
+  }
+  EXPECT_GE(runs_, 3 * kLines);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, BatchSharingByChance, testing::Range(1u, 25u));
+
+TEST_F(BatchSharingTest, RunsLinesOfOtherNodesOnly) {
+  homes_.reserve(2);
+  add_home("a", 0);  // it has no place for any line
+  add_home("b");
+  run(run_first());
+  expect_each_once(homes_[0]);
+  const std::string output = homes_[0].folder->read("file-outa.bytes", 1 << 24).value();
+  EXPECT_EQ(count(output, R"("ran":"b")"), 36u);
+}
+
+}  // namespace
+}  // namespace chasqui
