@@ -2,6 +2,7 @@
 // back: each line has one result.
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -18,7 +19,7 @@
 namespace chasqui {
 namespace {
 
-constexpr std::size_t kLines = 40;
+constexpr std::size_t kLines = 150;
 
 // One process of a node: what it leaves behind is in the folder, and in the broker.
 struct Process final : QueuePort {
@@ -142,7 +143,7 @@ class BatchSharingTest : public testing::Test {
   // One thing that may happen, and then a turn of one node.
   net::Awaitable<void> happen() {
     Home& home = homes_[random_() % homes_.size()];
-    switch (random_() % 40) {
+    switch (random_() % 25) {
       case 0: broker_.down = true; break;
       case 1: broker_.redeliver(); break;
       case 2: broker_.fail_at = broker_.calls + 1 + random_() % 4; break;
@@ -174,15 +175,27 @@ class BatchSharingTest : public testing::Test {
     for (Home& home : homes_) co_await end(home);
     shared_.loop.stop();
   }
-  // Without faults.
-  net::Awaitable<void> run_first() {
+  // The batch of the first home, with turns of all in order; `before` is called before each round of them.
+  net::Awaitable<void> run_first(std::function<void(std::size_t round)> before) {
     co_await submit(homes_[0]);
-    while (!has_ended(job_of(homes_[0])->status)) {
+    for (std::size_t round = 0; !has_ended(job_of(homes_[0])->status); ++round) {
+      EXPECT_LT(round, 5000u) << "it does not end";
+      if (round == 5000) break;
+      if (before) before(round);
+      clock_.advance(seconds(1));
       for (Home& home : homes_) home.process->take_turn();
       co_await pass();
     }
+    broker_.down = false;
     for (Home& home : homes_) co_await end(home);
     shared_.loop.stop();
+  }
+  // Of two nodes; the first has no place for any line.
+  void run_first_elsewhere(std::function<void(std::size_t round)> before) {
+    homes_.reserve(2);
+    add_home("a", 0);
+    add_home("b");
+    run(run_first(std::move(before)));
   }
   void run(net::Awaitable<void> work) {
     shared_.loop.spawn(std::move(work), "test");
@@ -204,7 +217,7 @@ class BatchSharingByChance : public BatchSharingTest, public testing::WithParamI
 TEST_P(BatchSharingByChance, AnswersEachLineOnce) {
   random_.seed(GetParam());
   homes_.reserve(3);
-  for (const char* name : {"a", "b", "c"}) add_home(name);
+  for (const char* name : {"a", "b", "c"}) add_home(name, 2);
   run(run_all());
   for (const Home& home : homes_) {
     EXPECT_EQ(job_of(home)->status, BatchStatus::completed);
@@ -216,14 +229,71 @@ TEST_P(BatchSharingByChance, AnswersEachLineOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, BatchSharingByChance, testing::Range(1u, 25u));
 
-TEST_F(BatchSharingTest, RunsLinesOfOtherNodesOnly) {
-  homes_.reserve(2);
-  add_home("a", 0);  // it has no place for any line
-  add_home("b");
-  run(run_first());
+TEST_F(BatchSharingTest, RunsOnAnotherNode) {
+  run_first_elsewhere({});
   expect_each_once(homes_[0]);
   const std::string output = homes_[0].folder->read("file-outa.bytes", 1 << 24).value();
-  EXPECT_EQ(count(output, R"("ran":"b")"), 36u);
+  EXPECT_EQ(count(output, R"("ran":"b")"), kLines - kLines / 10);
+  EXPECT_EQ(runs_, kLines);
+  EXPECT_EQ(homes_[0].process->metrics.away.value(), 0);
+}
+
+TEST_F(BatchSharingTest, SendsAgainWhatTheBrokerDidNotTake) {
+  run_first_elsewhere([this](std::size_t round) { broker_.down = round % 4 == 0; });
+  expect_each_once(homes_[0]);
+  EXPECT_GT(homes_[0].process->metrics.recalled.value(), 0u);
+}
+
+TEST_F(BatchSharingTest, SendsAgainWhatTheBrokerHasForgotten) {
+  std::size_t times = 0;
+  run_first_elsewhere([this, &times](std::size_t /*round*/) {
+    if (times == 4 || broker_.lines.size() < 20) return;
+    broker_.forget_all();
+    ++times;
+  });
+  expect_each_once(homes_[0]);
+  EXPECT_GT(homes_[0].process->metrics.recalled.value(), 0u);
+}
+
+TEST_F(BatchSharingTest, DropsResultsThatComeTwice) {
+  std::size_t copies = 0;
+  run_first_elsewhere([this, &copies](std::size_t /*round*/) {
+    std::vector<FakeBroker::Kept>& results = broker_.results["a"];
+    if (results.empty() || ++copies > 30) return;
+    results.push_back({++broker_.last_id, results.front().message});
+  });
+  expect_each_once(homes_[0]);
+  EXPECT_EQ(job_of(homes_[0])->counts.completed + job_of(homes_[0])->counts.failed, kLines);
+  EXPECT_GT(homes_[0].process->metrics.duplicates.value(), 0u);
+}
+
+TEST_F(BatchSharingTest, AnswersALineThatNoNodeSurvivesWithAnError) {
+  run_first_elsewhere([this](std::size_t /*round*/) {
+    for (FakeBroker::Entry& line : broker_.lines) {
+      if (line.key.line == 100) line.deliveries = ForeignLines::kLossesMost;
+    }
+  });
+  const std::string errors = homes_[0].folder->read("file-erra.bytes", 1 << 24).value();
+  EXPECT_EQ(count(errors, "\"<99>\""), 1u);
+  EXPECT_EQ(count(errors, "server_error"), 1u);
+  EXPECT_EQ(runs_, kLines - 1);
+}
+
+TEST_F(BatchSharingTest, WithdrawsTheLinesOfABatchThatIsCancelled) {
+  homes_.reserve(1);
+  add_home("a", 0);
+  std::size_t sent = 0;
+  run(run_first([this, &sent](std::size_t round) {
+    if (round != 50) return;
+    sent = broker_.lines.size();
+    const BatchJobPtr job = job_of(homes_[0]);
+    homes_[0].process->store.set_status(*job, BatchStatus::cancelling);
+    homes_[0].process->runner.cancel(job);
+  }));
+  EXPECT_EQ(job_of(homes_[0])->status, BatchStatus::cancelled);
+  EXPECT_EQ(sent, kLines);
+  homes_[0].process->take_turn();
+  EXPECT_TRUE(broker_.lines.empty());
 }
 
 }  // namespace
