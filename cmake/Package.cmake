@@ -24,7 +24,7 @@ set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # Of `chasqui pull` alone, which loads it when it runs.
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libcurl4 (>= 7.85) | libcurl3-gnutls (>= 7.85), ca-certificates")
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "systemd, libzmq5 (>= 4.2)")   # of --kv-events
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "systemd, libzmq5 (>= 4.2), libnats3.4")   # of --kv-events and --batch-queue
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debian/postinst
     ${PROJECT_SOURCE_DIR}/deploy/debian/prerm ${PROJECT_SOURCE_DIR}/deploy/debian/conffiles)

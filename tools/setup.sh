@@ -7,7 +7,7 @@ set -euo pipefail
 readonly build_packages=(
   make gzip g++ cmake ninja-build ccache pkg-config git ca-certificates curl python3-minimal
   libboost1.81-dev libboost-json1.81-dev node-llhttp libcli11-dev libedit-dev libtomlplusplus-dev libssl-dev libxxhash-dev zlib1g-dev
-  libcurl4-openssl-dev libhiredis-dev
+  libcurl4-openssl-dev libhiredis-dev libnats-dev
   libgtest-dev libbenchmark-dev
   libzmq5  # of --kv-events, for its tests
 )
@@ -49,7 +49,7 @@ explain_elsewhere() {
   say "this is not Debian 12, so nothing is installed for you. The build needs:"
   cat >&2 <<'LIST'
   a C++20 compiler (g++ 12 or clang 14, or newer), CMake 3.25, Ninja, git, Python 3, Node.js 20 with npm
-  Boost 1.81 or newer (headers and Boost.JSON), CLI11 2, OpenSSL 3, libcurl 7.85, hiredis, xxHash 0.8, GoogleTest
+  Boost 1.81 or newer (headers and Boost.JSON), CLI11 2, OpenSSL 3, libcurl 7.85, hiredis, nats.c 3.4, xxHash 0.8, GoogleTest
   llhttp 8 in C source (Debian's node-llhttp: /usr/share/llhttp and /usr/share/include/llhttp)
   optional: ccache; clang-format 14, clang-tidy 14 and jq for `make fmt` and `make lint`; Chromium for `make page-test`
 LIST

@@ -88,6 +88,9 @@ const std::array kComponents = {
     Component{"libcurl", CHASQUI_VERSION_CURL, "curl", "chasqui pull, --media-url-hosts; the machine's own is loaded",
               "Person: Daniel Stenberg", "https://curl.se", "pkg:github/curl/curl", "libcurl4-openssl-dev",
               Held::loaded, license_text::curl()},
+    Component{"nats.c", CHASQUI_VERSION_NATS, "Apache-2.0", "--batch-queue nats://; the machine's own is loaded",
+              "Organization: The NATS Authors", "https://github.com/nats-io/nats.c", "pkg:github/nats-io/nats.c",
+              "libnats-dev", Held::loaded, license_text::nats()},
 };
 
 }  // namespace
