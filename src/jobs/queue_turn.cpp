@@ -65,6 +65,7 @@ QueueNews QueueTurn::run(QueueOrders orders) {
 }
 
 void QueueTurn::finish(QueueOrders orders) {
+  if (up_ == false) return;  // no other node waits for longer than it would anyway
   pending_.add(std::move(orders));
   pending_.publish.clear();
   QueueNews news;

@@ -8,7 +8,8 @@
 namespace chasqui::store {
 namespace {
 
-constexpr Duration kQueuePatience = std::chrono::seconds(2);
+// A server that ends while its broker hangs waits for one such call.
+constexpr Duration kQueuePatience = std::chrono::seconds(1);
 
 bool is_nats(const std::string& url) { return url.starts_with("nats://"); }
 

@@ -9,7 +9,7 @@ import * as test from 'node:test';
 import OpenAI, { toFile } from 'openai';
 
 import { answer, ask, endless, post, refused, user } from './client.mjs';
-import { demo, hangAfter, sim, start } from './server.mjs';
+import { demo, hangAfter, run, sim, start } from './server.mjs';
 
 const { describe, it } = test;
 
@@ -74,6 +74,18 @@ describe('a server without --batch-dir', async () => {
       ['DELETE', '/v1/files/x'], ['POST', '/v1/batches'], ['GET', '/v1/batches/x'], ['POST', '/v1/batches/x/cancel']]) {
       const error = await refused(await server.fetch(target, { method }), 501);
       assert.match(error.message, /--batch-dir DIR/);
+    }
+  });
+});
+
+describe('--batch-queue', () => {
+  it('is refused at the start where it cannot be used', async (t) => {
+    for (const [flags, says] of [[['--batch-queue', 'redis://host'], /--batch-dir/], [['--batch-dir', await folder(t), '--batch-queue', 'amqp://host'], /redis:.*nats:/],
+      [['--batch-dir', await folder(t), '--batch-queue', 'redis://host:port'], /port is not a number/]]) {
+      const { code, stderr } = await run(['serve', '--port', '0', ...sim, ...flags]);
+      assert.equal(code, 2);
+      assert.match(stderr, says);
+      assert.match(stderr, /--batch-queue/);
     }
   });
 });

@@ -134,6 +134,15 @@ for (const kind of ['redis', 'nats']) {
         JSON.stringify(linesOf(output)));
     });
 
+    it('leaves lines that are too large for the broker to their home', async (t) => {
+      const { nodes } = await startFleet(t, kind);
+      const all = lines(12, (i) => (i % 4 === 1 ? { messages: user(`say: ${'word '.repeat(400_000)}`), max_tokens: 4 } : says('x')));
+      const batch = await end(nodes[0], await submit(nodes[0], all));
+      assert.deepEqual([batch.status, batch.request_counts.completed], ['completed', 9]);
+      const { errors } = await once(nodes[0], batch, all);
+      assert.ok(errors.every((one) => one.response.status_code === 400), JSON.stringify(errors).slice(0, 500));
+    });
+
     it('is not needed: its home runs a batch while the broker is away, and sends lines when it is there', async (t) => {
       const broker = await Broker.create(kind);
       const nodes = await Promise.all(['a', 'b'].map((name) => startNode(t, name, broker)));

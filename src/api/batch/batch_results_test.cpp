@@ -40,7 +40,7 @@ class BatchResultsTest : public testing::Test {
   ~BatchResultsTest() override { std::filesystem::remove_all(path_); }
 
   static AnsweredLine answer(std::uint32_t number, int status = 200) {
-    return {number, "id-" + std::to_string(number), "req", status, "{\"n\":\n" + std::to_string(number) + "}"};
+    return {number, "id-" + std::to_string(number), "req", status, "{\"n\":\n" + std::to_string(number) + "}", {}};
   }
   // How often each id is in a file.
   void count(const std::string& name, std::map<std::string, int>& ids) const {
