@@ -174,6 +174,20 @@ for (const kind of ['redis', 'nats']) {
       assert.equal(nodes[0].server.stderr.match(answered).length, 2, 'one line for each change of state');
     });
 
+    it('goes on beside a broker that hangs', async (t) => {
+      const { broker, nodes } = await startFleet(t, kind);
+      const all = lines(300, () => ({ ...slow, max_tokens: 40 }));
+      const made = await submit(nodes[0], all);
+      await until(nodes[0], made, (seen) => seen.request_counts.completed >= 30);
+      broker.child.kill('SIGSTOP');
+      const batch = await end(nodes[0], made);
+      await once(nodes[0], batch, all);
+      broker.child.kill('SIGCONT');
+      for (const node of nodes) await node.server.until((metrics) => metrics.value('chasqui_batch_queue_lines_held') === 0, 'nothing is left of it');
+      const later = await end(nodes[0], await submit(nodes[0], all));
+      assert.ok(Object.keys(linesOf((await once(nodes[0], later, all)).output)).length > 1);
+    });
+
     it('hears of cancelled and expired batches, wherever their lines are', async (t) => {
       const { nodes } = await startFleet(t, kind);
       const all = lines(200, () => ({ ...slow, max_tokens: 3000 }));
