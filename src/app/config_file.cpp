@@ -1,8 +1,8 @@
 #include "app/config_file.h"
 
-#include <string_view>
-#include <array>
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 

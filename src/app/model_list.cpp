@@ -17,7 +17,7 @@ namespace {
 
 // Groups of options, and options of other groups, that are of the whole server.
 constexpr std::array<std::string_view, 4> kServersGroups = {"Listeners", "Web pages", "Resumable streams",
-                                                           "What nodes share"};
+                                                            "What nodes share"};
 constexpr std::array<std::string_view, 29> kServersFlags = {"--timeout",         "--sse-ping-interval",
                                                             "--drain-time",      "--drain-delay",
                                                             "--tenant-requests", "--supervise",

@@ -100,8 +100,8 @@ int serve_with(ServeConfig& config, const HeldHangup& hangup, const LogMetrics& 
   if (!plan) return fail(plan.error(), 2);  // as for every mistake on the command line
   KeyRing keys;
   keys.replace(plan->keys);
-  // OpenSSL and the clients of Redis and NATS write to sockets without the flag that Asio has: a peer that has gone would
-  // end the process.
+  // OpenSSL and the clients of Redis and NATS write to sockets without the flag that Asio has: a peer that has gone
+  // would end the process.
   const bool closes = plan->tls || config.shared.wanted() || !config.batch_queue.empty();
   if (closes) std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
   const RealClock queue_clock;                // outlives the server

@@ -27,7 +27,7 @@ struct MovedAnswer {
   std::string fingerprint{};  // … and the server's
   std::int64_t created = 0;
   std::uint32_t seed = 0;
-  std::uint64_t history = 0;  // tokens of the session
+  std::uint64_t history = 0;    // tokens of the session
   std::vector<Token> tokens{};  // of the answer so far
   StreamEnd told{};
 };

@@ -6,8 +6,15 @@ namespace chasqui {
 namespace {
 
 MovedAnswer moved_answer() {
-  return {.stream = "talk-1", .body = R"({"stream":true})", .completion = "chatcmpl-1", .model = "m",
-          .fingerprint = "chasqui", .created = 1'700'000'000, .seed = 7, .history = 40, .tokens = {5, 6, -2},
+  return {.stream = "talk-1",
+          .body = R"({"stream":true})",
+          .completion = "chatcmpl-1",
+          .model = "m",
+          .fingerprint = "chasqui",
+          .created = 1'700'000'000,
+          .seed = 7,
+          .history = 40,
+          .tokens = {5, 6, -2},
           .told = {.end = 900, .bytes = "data: x"}};
 }
 

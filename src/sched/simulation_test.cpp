@@ -393,8 +393,7 @@ TEST(SchedulerSimulation, TheSameSeedIsTheSameRun) {
 TEST(SchedulerSimulation, TheSeedOfTheEnvironment) {
   const char* seed = std::getenv("CHASQUI_SIM_SEED");
   if (seed == nullptr) GTEST_SKIP() << "set CHASQUI_SIM_SEED to run one more seed, ten times as long";
-  simulate(std::strtoull(seed, nullptr, 10), false, 20'000);
-  simulate(std::strtoull(seed, nullptr, 10), true, 20'000);
+  for (const bool pool : {false, true}) simulate(std::strtoull(seed, nullptr, 10), pool, 20'000);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ struct FakeShared {
   std::map<std::string, std::vector<std::byte>> objects;
   std::map<std::string, Held> leases;
   std::map<std::string, std::int64_t> old;
-  std::int64_t now = 1000;  // seconds
+  std::int64_t now = 1000;                               // seconds
   std::map<std::string, std::vector<std::byte>> before;  // objects as they were for lists that are old
 
   std::mt19937_64 random{1};

@@ -152,9 +152,9 @@ Error RedisConnection::broken(const std::string& why) {
 
 Result<void> RedisConnection::connect() {
   const timeval patience = timeval_of(patience_);
-  link_ = std::make_unique<RedisLink>(
-      address_.host.empty() ? redisConnectUnixWithTimeout(address_.path.c_str(), patience)
-                            : redisConnectWithTimeout(address_.host.c_str(), address_.port, patience));
+  link_ = std::make_unique<RedisLink>(address_.host.empty()
+                                          ? redisConnectUnixWithTimeout(address_.path.c_str(), patience)
+                                          : redisConnectWithTimeout(address_.host.c_str(), address_.port, patience));
   redisContext* const redis = link_->redis;
   if (redis == nullptr) return broken("there is no memory");
   if (redis->err != 0) return broken(std::string(redis->errstr));

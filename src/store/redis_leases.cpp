@@ -13,8 +13,8 @@ constexpr Duration kDown = seconds(1);
 // A session goes so many seconds after its time is over: an answer in it may take that long.
 constexpr std::int64_t kGraceSeconds = 3600;
 
-// KEYS: the session, the sorted set. ARGV: node, owner, id, grace. All times are by the clock of Redis, so that those of
-// the nodes may differ.
+// KEYS: the session, the sorted set. ARGV: node, owner, id, grace. All times are by the clock of Redis, so that those
+// of the nodes may differ.
 const std::string kClaim = R"(
 local held = redis.call('HMGET', KEYS[1], 'token', 'node', 'tenant', 'last', 'gone', 'ttl')
 if held[5] then return {'none'} end
@@ -136,7 +136,8 @@ Result<RedisReply> RedisLeases::ask_one(const RedisCommand& command) {
 }
 
 Result<SessionClaim> RedisLeases::claim(const std::string& id, std::uint64_t owner) {
-  const auto reply = ask_one({"EVAL", kClaim, "2", key_ + id, old_, node_, std::to_string(owner), id, std::to_string(kGraceSeconds)});
+  const auto reply =
+      ask_one({"EVAL", kClaim, "2", key_ + id, old_, node_, std::to_string(owner), id, std::to_string(kGraceSeconds)});
   if (!reply) return reply.error();
   if (reply->list.empty()) return senseless();
   const std::string& said = reply->list[0].text;

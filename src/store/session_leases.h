@@ -1,6 +1,6 @@
 // Whose each session is: for each session the number of its lease, which grows whenever another node takes the
-// session, the node, the tenant and the newest object. Each step happens whole or not at all. What is forgotten is found again in
-// the store, whose objects carry the numbers. One thread at a time; a process has one for each thread.
+// session, the node, the tenant and the newest object. Each step happens whole or not at all. What is forgotten is
+// found again in the store, whose objects carry the numbers. One thread at a time; a process has one for each thread.
 //
 // Errors: unavailable, and then it is not known whether the step has happened.
 #pragma once

@@ -87,10 +87,9 @@ Result<SessionObject> read_object(std::span<const std::byte> bytes) {
   }
   if (get_number<std::uint32_t>(bytes, 8) != kObjectVersion) return no_object("it has another version of the format");
   const auto kind = get_number<std::uint32_t>(bytes, 12);
-  SessionObject out{
-      {get_number<std::uint64_t>(bytes, 16), get_number<std::uint32_t>(bytes, 24),
-       get_number<std::uint32_t>(bytes, 28)},
-      bytes.subspan(kObjectHead)};
+  SessionObject out{{get_number<std::uint64_t>(bytes, 16), get_number<std::uint32_t>(bytes, 24),
+                     get_number<std::uint32_t>(bytes, 28)},
+                    bytes.subspan(kObjectHead)};
   const bool good = kind == 0 ? out.follows == ObjectNumber{} : kind == 1 && out.follows.lease != 0;
   if (!good) return no_object("what it follows makes no sense");
   return out;

@@ -14,8 +14,8 @@ TEST(SessionObject, NamesSortAsTheyWereWritten) {
   const std::string folder = session_folder("", "sess_1");
   EXPECT_EQ(folder, "sessions/sess_1");
   EXPECT_EQ(session_folder("model-1", "sess_1"), "model-1/sessions/sess_1");
-  const std::vector<ObjectNumber> numbers{{1, 0, 0}, {1, 0, 7}, {1, 9, 3}, {1, 10, 2},
-                                           {2, 0, 1}, {15, 3, 1}, {16, 0, 0}, {1ULL << 40, 1, 1}};
+  const std::vector<ObjectNumber> numbers{{1, 0, 0}, {1, 0, 7},  {1, 9, 3},  {1, 10, 2},
+                                          {2, 0, 1}, {15, 3, 1}, {16, 0, 0}, {1ULL << 40, 1, 1}};
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::string name = object_name(folder, numbers[i]);
     ASSERT_EQ(number_of(name), numbers[i]);
@@ -25,11 +25,10 @@ TEST(SessionObject, NamesSortAsTheyWereWritten) {
 }
 
 TEST(SessionObject, OtherNamesAreNone) {
-  for (const char* name : {"", "sessions/sess_1", "sessions/sess_1/", "0000000000000001-00000000", "lock",
-                           "sessions/sess_1/0000000000000001-00000000-00000000x",
-                           "sessions/sess_1/000000000000000g-00000000-00000000",
-                           "sessions/sess_1/0000000000000001_00000000-00000000",
-                           "sessions/sess_1/0000000000000000-00000000-00000000"}) {
+  for (const char* name :
+       {"", "sessions/sess_1", "sessions/sess_1/", "0000000000000001-00000000", "lock",
+        "sessions/sess_1/0000000000000001-00000000-00000000x", "sessions/sess_1/000000000000000g-00000000-00000000",
+        "sessions/sess_1/0000000000000001_00000000-00000000", "sessions/sess_1/0000000000000000-00000000-00000000"}) {
     EXPECT_FALSE(number_of(name)) << name;
   }
 }

@@ -1,7 +1,7 @@
 // SharedSessionStore over an object store and Redis. A change becomes an object under a name of its own; then Redis is
 // asked whether this node still has the lease, and told the name; then the change is acknowledged. The node that takes
-// the session reads from the object that Redis names back to the one in which the session is whole, so that an object which
-// was never acknowledged, or comes late from a node that has lost the session, changes nothing.
+// the session reads from the object that Redis names back to the one in which the session is whole, so that an object
+// which was never acknowledged, or comes late from a node that has lost the session, changes nothing.
 //
 // The names of objects that a newer one makes useless are kept until the store has removed them.
 //
@@ -23,8 +23,8 @@
 namespace chasqui::store {
 
 struct SharedSessionsConfig {
-  std::string place;  // for messages
-  std::string root;   // of the objects of this model; empty: the store's own
+  std::string place;          // for messages
+  std::string root;           // of the objects of this model; empty: the store's own
   VocabularyId vocabulary{};  // of sessions that do not say
   std::uint32_t writer = 0;   // ObjectNumber::writer of this process
 };
@@ -44,8 +44,7 @@ class SharedSessions final : public SharedSessionStore {
 
   Result<SessionClaim> claim(const std::string& id, std::uint64_t owner) override;
   Result<TakenSession> take(const std::string& id, std::uint64_t owner, const SessionClaim& claim,
-                            const VocabularyId& vocabulary, const SessionFileLimits& limits,
-                            std::int64_t now) override;
+                            const VocabularyId& vocabulary, const SessionFileLimits& limits, std::int64_t now) override;
   Result<void> drop_kv(const std::string& id) override;
   std::vector<std::optional<Error>> write(const std::vector<SessionChange>& changes) override;
   Result<void> put_answer(const std::string& id, const MovedAnswer& answer) override;
@@ -69,8 +68,8 @@ class SharedSessions final : public SharedSessionStore {
   // Of a session that this node has, or had.
   struct Kept {
     std::uint64_t lease = 0;
-    ObjectNumber last{};     // that was acknowledged by this node; none: the session is to be written whole first
-    TurnPlace place{};       // behind it
+    ObjectNumber last{};  // that was acknowledged by this node; none: the session is to be written whole first
+    TurnPlace place{};    // behind it
     std::set<std::string> objects{};  // that are in the store, as far as it is known
   };
   // A change on its way.

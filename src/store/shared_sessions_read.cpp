@@ -17,9 +17,7 @@ constexpr std::size_t kPiecesAtOnce = 48;  // as many as there are turns, and so
 
 Error no_session() { return {ErrorCode::not_found, "there is no such session", ""}; }
 
-Error taken_now() {
-  return {ErrorCode::conflict, "another node takes the session at this moment: try again", ""};
-}
+Error taken_now() { return {ErrorCode::conflict, "another node takes the session at this moment: try again", ""}; }
 
 Error not_as_said(const std::string& why) {
   return {ErrorCode::unavailable, "the store does not have the session as it was acknowledged: " + why, ""};
@@ -99,7 +97,8 @@ Result<SharedSessions::Pieces> SharedSessions::read_pieces(const std::string& id
     if (got[i]) {
       out.emplace(numbers[i], std::move(*got[i]));
     } else if (!last && got[i].error().code != ErrorCode::not_found) {
-      return for_client(got[i].error());  // it may be the newest; where that is known, join() asks again for what it needs
+      return for_client(
+          got[i].error());  // it may be the newest; where that is known, join() asks again for what it needs
     }
   }
   return out;
@@ -160,7 +159,9 @@ Result<std::optional<MovedAnswer>> SharedSessions::get_answer(const std::string&
   return std::optional(std::move(*answer));
 }
 
-Result<void> SharedSessions::drop_answer(const std::string& id) { return remove_folder(answer_folder(config_.root, id)); }
+Result<void> SharedSessions::drop_answer(const std::string& id) {
+  return remove_folder(answer_folder(config_.root, id));
+}
 
 // The names say how many tokens there are, and which.
 Result<void> SharedSessions::put_kv(const std::string& id, const Tenant& tenant, const ModelIdentity& model,

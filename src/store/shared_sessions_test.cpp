@@ -66,8 +66,7 @@ TEST(SharedSessions, AnotherNodeGoesOnWithWhatWasAcknowledged) {
   ASSERT_FALSE(write_one(*b, whole(session, 2)));
   EXPECT_EQ(take_it(*a)->image.tokens, session.tokens) << "what the first node wrote late changes nothing";
   ASSERT_FALSE(write_one(*a, whole(session, 3)));
-  EXPECT_EQ(shared.objects.size(), 1U)
-      << "a whole session makes the objects before it useless";
+  EXPECT_EQ(shared.objects.size(), 1U) << "a whole session makes the objects before it useless";
 }
 
 TEST(SharedSessions, ATurnNeedsSomethingToFollow) {
@@ -253,9 +252,7 @@ class SharedSessionsLife {
   };
 
   // A process that dies, also in the middle of a call, and another one in its place.
-  void replace(std::uint32_t i) {
-    nodes_[i] = Node{.sessions = node_of(shared_, ++last_node_), .life = last_node_};
-  }
+  void replace(std::uint32_t i) { nodes_[i] = Node{.sessions = node_of(shared_, ++last_node_), .life = last_node_}; }
 
   void change(Node& node, std::uint32_t life) {
     const auto sessions = node.sessions;  // it may die meanwhile, and then what it says is heard no more

@@ -26,7 +26,8 @@ struct Process final : QueuePort {
   Process(std::shared_ptr<JobFolder> folder, const std::string& home, FakeFrontend& shared, FakeBroker& broker,
           const Clock& clock, std::size_t slots, LineHandler handler)
       : store(std::move(folder), 1 << 30, shared.loop, shared.clock),
-        runner(store, shared.node.frontend, [slots] { return slots; }, std::move(handler)),
+        runner(
+            store, shared.node.frontend, [slots] { return slots; }, std::move(handler)),
         queue(broker, home),
         turn(queue, home, clock, metrics) {
     store.load();

@@ -193,7 +193,8 @@ net::Awaitable<void> KeptStreams::keep(Frontend& frontend, KeptStreamPtr stream,
   notify_all(stream->readers);
   // It can be read again for a while. A notification means that it has been forgotten, or that the server ends.
   const bool named = find(stream->tenant, stream->id) == stream;
-  if (named && !stream->stop && !stream->moved && !draining_) co_await stream->forget.wait_until(frontend.clock.now() + limits_.ttl);
+  if (named && !stream->stop && !stream->moved && !draining_)
+    co_await stream->forget.wait_until(frontend.clock.now() + limits_.ttl);
   forget(stream);
   std::erase(running_, stream.get());
   if (draining_ && running_.empty() && drained_) std::exchange(drained_, nullptr)();

@@ -49,8 +49,8 @@ struct KeptStream {
   bool failed = false;  // … in an error
   bool stop = false;    // its coroutine is to end
   bool movable = false;
-  bool moves = false;   // another node is to go on with it
-  bool moved = false;   // … and can
+  bool moves = false;  // another node is to go on with it
+  bool moved = false;  // … and can
   std::vector<RequestId> requests;
   Generation* generation = nullptr;  // while it runs
   std::vector<net::EventSignal*> readers;

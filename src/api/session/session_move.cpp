@@ -69,10 +69,15 @@ void let_answer_move(Answer& answer, ServedModel& served, const AnswerHead& head
                      std::size_t history) {
   const Request& request = *answer.request;
   if (served.sharing == nullptr || !answer.stream || request.sampling.chances > 0 || request.tell_prompt) return;
-  MovedAnswer so_far{.body = std::move(body), .completion = head.id, .model = head.model,
-                     .fingerprint = head.fingerprint, .created = head.created, .seed = *request.sampling.seed,
+  MovedAnswer so_far{.body = std::move(body),
+                     .completion = head.id,
+                     .model = head.model,
+                     .fingerprint = head.fingerprint,
+                     .created = head.created,
+                     .seed = *request.sampling.seed,
                      .history = history};
-  answer.on_moved = [&served, id = std::move(id), asked = answer.request, so_far = std::move(so_far)](MovedStream moved) {
+  answer.on_moved = [&served, id = std::move(id), asked = answer.request,
+                     so_far = std::move(so_far)](MovedStream moved) {
     MovedAnswer whole = so_far;
     whole.stream = std::move(moved.name);
     whole.told = std::move(moved.told);

@@ -35,8 +35,8 @@ SessionPersister::SessionPersister(std::shared_ptr<SessionWriter> writer, net::E
       loop_(loop),
       clock_(clock),
       pool_(std::make_unique<net::OffloadPool>(
-          loop, net::OffloadOptions{.threads = 1, .queue_jobs = kJobsMax, .stack_bytes = 1 << 20, .name = "sessions"})) {
-}
+          loop,
+          net::OffloadOptions{.threads = 1, .queue_jobs = kJobsMax, .stack_bytes = 1 << 20, .name = "sessions"})) {}
 
 SessionPersister::~SessionPersister() = default;
 

@@ -78,7 +78,7 @@ class SessionPersister final : public SessionJournal {
     ChatHistoryPtr chat{};
     std::uint64_t lease = 0;
     std::uint64_t owner = 0;
-    bool made = false;  // here, and never written
+    bool made = false;             // here, and never written
     std::size_t turns = SIZE_MAX;  // since it was written whole; SIZE_MAX: it is to be
   };
   using Batch = std::shared_ptr<const std::vector<SessionChange>>;
@@ -119,7 +119,7 @@ class SessionPersister final : public SessionJournal {
   std::unordered_map<std::string, Noted> noted_;  // of all sessions that are kept here
   Pending pending_;
   Pending failed_;                             // to be tried again
-  std::map<Key, Error> failures_now_;  // of the last batch
+  std::map<Key, Error> failures_now_;          // of the last batch
   Batch writing_;                              // null: nothing is being written
   std::uint64_t changes_ = 0;
   std::uint64_t taken_ = 0;       // so many of them are in batches
@@ -130,13 +130,11 @@ class SessionPersister final : public SessionJournal {
   MetricSet metrics_;
   Counter written_{metrics_,
                    {"chasqui_session_files_written_total", "Changes of sessions that are kept, removals included."}};
-  Counter failures_{metrics_,
-                    {"chasqui_session_write_failures_total", "Changes of sessions that could not be kept."}};
+  Counter failures_{metrics_, {"chasqui_session_write_failures_total", "Changes of sessions that could not be kept."}};
   Histogram write_seconds_{metrics_, {"chasqui_session_write_seconds", "Time until a batch of changes was kept."}};
   Counter brought_back_{metrics_,
                         {"chasqui_sessions_brought_back_total", "Sessions of an earlier process that go on."}};
-  Counter passed_on_{metrics_,
-                     {"chasqui_sessions_passed_on_total", "Sessions that another node has taken over."}};
+  Counter passed_on_{metrics_, {"chasqui_sessions_passed_on_total", "Sessions that another node has taken over."}};
   Gauge damaged_{metrics_,
                  {"chasqui_session_files_unused", "Files of sessions that were not used at the start, by reason.",
                   "reason=\"damaged\""}};

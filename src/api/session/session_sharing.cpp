@@ -11,8 +11,8 @@
 namespace chasqui {
 namespace {
 
-constexpr std::size_t kBringsMax = 512;  // sessions at once
-constexpr std::size_t kSavesMax = 64;    // answers whose KV waits
+constexpr std::size_t kBringsMax = 512;   // sessions at once
+constexpr std::size_t kSavesMax = 64;     // answers whose KV waits
 constexpr TokenCount kWorthKeeping = 64;  // tokens; fewer are computed as fast as they are read
 constexpr Duration kSavesWait = seconds(5);
 constexpr Duration kSweepEvery = seconds(60);
@@ -97,9 +97,8 @@ net::Awaitable<Result<void>> SessionSharing::take_over(ServedModel& served, Tena
                     ""};
   }
   auto take = [store = store_, id, owner = tenant.lasting, claim, vocabulary = served.vocabulary,
-               limits = SessionFileLimits{served.limits.vocabulary}, now = clock_.unix_seconds()] {
-    return store->take(id, owner, claim, vocabulary, limits, now);
-  };
+               limits = SessionFileLimits{served.limits.vocabulary},
+               now = clock_.unix_seconds()] { return store->take(id, owner, claim, vocabulary, limits, now); };
   Result<TakenSession> taken = co_await persister_.run(std::move(take));
   if (!taken) co_return taken.error();
   if (served.vocabulary != sessions_.vocabulary()) {
@@ -233,7 +232,8 @@ void SessionSharing::drop_answer(const SessionId& id) { loop_.spawn(drop_answer_
 net::Awaitable<void> SessionSharing::drop_answer_of(std::string id) {
   auto drop = [store = store_, id] { return store->drop_answer(id); };
   const Result<void> dropped = co_await persister_.run(std::move(drop));
-  if (!dropped) log_warning("a moved answer stays in the store", {{"session", id}, {"reason", dropped.error().message}});
+  if (!dropped)
+    log_warning("a moved answer stays in the store", {{"session", id}, {"reason", dropped.error().message}});
 }
 
 void SessionSharing::let_go(const SessionId& id) {

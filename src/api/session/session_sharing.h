@@ -83,7 +83,7 @@ class SessionSharing {
   const Clock& clock_;
   std::map<std::string, std::list<BringTurn*>> turns_;  // by session; none is empty
   std::map<std::string, TokenCount> kept_tokens_;       // of the KV that the store has of a session
-  std::set<std::string> taken_over_;  // sessions whose KV was not brought yet
+  std::set<std::string> taken_over_;                    // sessions whose KV was not brought yet
   std::size_t saving_ = 0;
   net::Timer next_sweep_;
 
@@ -92,10 +92,12 @@ class SessionSharing {
   Counter refused_{metrics_, {"chasqui_sessions_not_taken_total", "Sessions that could not be taken over."}};
   Counter moved_{metrics_, {"chasqui_session_answers_moved_total", "Answers that stopped here for another node."}};
   Histogram take_seconds_{metrics_, {"chasqui_session_take_seconds", "Time to take a session over, with its KV."}};
-  Counter kv_saved_{metrics_, {"chasqui_session_kv_total", "KV of sessions, by what became of it.", "result=\"saved\""}};
+  Counter kv_saved_{metrics_,
+                    {"chasqui_session_kv_total", "KV of sessions, by what became of it.", "result=\"saved\""}};
   Counter kv_brought_{metrics_, {"chasqui_session_kv_total", {}, "result=\"brought\""}};
   Counter kv_failed_{metrics_, {"chasqui_session_kv_total", {}, "result=\"failed\""}};
-  Counter swept_{metrics_, {"chasqui_sessions_swept_total", "Sessions of lost nodes that were removed after their time."}};
+  Counter swept_{metrics_,
+                 {"chasqui_sessions_swept_total", "Sessions of lost nodes that were removed after their time."}};
 
   net::OffloadPool claims_;  // last: their threads end before what they use
   net::OffloadPool kv_;
