@@ -208,6 +208,7 @@ void HostedModel::retire_metrics(MetricsPage& page) {
 }
 
 void HostedModel::finish() {
+  if (conversations_->sharing) conversations_->sharing->stop();
   if (conversations_->persister) conversations_->persister->finish();
 }
 

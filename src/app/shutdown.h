@@ -12,6 +12,7 @@
 #include "api/core/served_model.h"
 #include "api/delivery/kept_streams.h"
 #include "api/observe/span_exporter.h"
+#include "api/session/session_move.h"
 #include "app/link_service.h"
 #include "base/log.h"
 #include "engine/admission.h"
@@ -89,7 +90,10 @@ class Shutdown final : public DrainControl {
   void drain() override {
     if (begun_ || std::exchange(drained_, true)) return;
     log_info("drained by an operator: new requests are refused", {{"requests", in_flight()}});
-    for (const ServedModel* const served : parts_.models.all_versions()) served->admission.drain();
+    for (ServedModel* const served : parts_.models.all_versions()) {
+      served->admission.drain();
+      move_all_answers(parts_.kept, *served);
+    }
     if (parts_.batches != nullptr) parts_.batches->take_none(true);
     parts_.server.announce_end();
   }
@@ -128,9 +132,10 @@ class Shutdown final : public DrainControl {
 
   void refuse_work() {
     if (parts_.batches != nullptr) parts_.batches->hold();
-    for (const ServedModel* const served : parts_.models.all_versions()) {
+    for (ServedModel* const served : parts_.models.all_versions()) {
       served->admission.drain();
       served->engine.drain();
+      move_all_answers(parts_.kept, *served);
     }
   }
 

@@ -214,6 +214,12 @@ void SessionTable::let_move(const SessionId& id) {
   session.moves = true;
 }
 
+std::vector<std::pair<RequestId, SessionId>> SessionTable::generating() const {
+  std::vector<std::pair<RequestId, SessionId>> out;
+  for (const auto& [request, session] : generating_) out.emplace_back(request, session->id);
+  return out;
+}
+
 // Nothing in a session of plain text.
 std::unique_ptr<AnswerText> SessionTable::answer_text(const Session& session) const {
   if (!session.before_answer.chat) return nullptr;

@@ -130,6 +130,8 @@ class SessionTable {
   // Where its answer is cancelled now, the session stays as it was before: another node goes on with the answer.
   // REQUIRES: generating
   void let_move(const SessionId& id);
+  // What all that generate have asked for.
+  std::vector<std::pair<RequestId, SessionId>> generating() const;
   // The same as cancel(), and the session is hidden from now on.
   Result<std::optional<RequestId>> end(std::uint32_t tenant, const SessionId& id);
   // Each text event, as it comes: so the text of a long answer is there when it ends.

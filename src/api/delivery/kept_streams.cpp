@@ -54,7 +54,7 @@ class KeptStreams::Reading {
     std::erase(stream_->readers, &signal);
     if (!stream_->readers.empty()) return;
     stream_->left = frontend_.clock.now();
-    if (owner_.draining_) owner_.end_unread(*stream_);
+    if (owner_.draining_ && !stream_->moves) owner_.end_unread(*stream_);
     if (stream_->generation != nullptr) stream_->generation->interrupt();
   }
   Reading(const Reading&) = delete;
@@ -168,7 +168,7 @@ void KeptStreams::drain(std::function<void()> drained) {
   drained_ = std::move(drained);
   draining_ = true;
   for (KeptStream* stream : running_) {
-    if (stream->readers.empty()) end_unread(*stream);
+    if (stream->readers.empty() && !stream->moves) end_unread(*stream);
   }
   if (running_.empty()) std::exchange(drained_, nullptr)();
 }
@@ -268,11 +268,15 @@ KeptStreamPtr KeptStreams::movable(RequestId request) const {
 
 bool KeptStreams::is_movable(RequestId request) const { return movable(request) != nullptr; }
 
-net::Awaitable<Result<std::string>> KeptStreams::move(Frontend& frontend, RequestId request) {
-  const KeptStreamPtr stream = movable(request);
+KeptStreamPtr KeptStreams::begin_move(RequestId request) {
+  KeptStreamPtr stream = movable(request);
   CHECK(stream != nullptr, "a stream is moved that cannot be");
   stream->moves = true;
   stream->hub.cancel(request);
+  return stream;
+}
+
+net::Awaitable<Result<std::string>> KeptStreams::moved(Frontend& frontend, KeptStreamPtr stream) {
   net::EventSignal signal(frontend.loop);
   stream->readers.push_back(&signal);
   while (!stream->done) co_await signal.wait();

@@ -74,9 +74,11 @@ class KeptStreams {
   KeptStreamPtr find(std::uint32_t tenant, const std::string& id) const;
   // Whether the answer that this request makes is a stream that another node can go on with.
   bool is_movable(RequestId request) const;
-  // Stops it, and waits until another node can go on with it. Its readers are cut off, and can come back there.
-  // conflict: it has ended by itself. REQUIRES: is_movable(request)
-  net::Awaitable<Result<std::string>> move(Frontend& frontend, RequestId request);
+  // Stops it, so that another node can go on with it. Its readers are cut off, and can come back there.
+  // REQUIRES: is_movable(request)
+  KeptStreamPtr begin_move(RequestId request);
+  // Waits until the other node can. conflict: it has ended by itself.
+  net::Awaitable<Result<std::string>> moved(Frontend& frontend, KeptStreamPtr stream);
   // Ends it as a client does that cancels, and forgets it; who reads it, and is not far behind, sees its end.
   void stop(const KeptStreamPtr& stream);
 

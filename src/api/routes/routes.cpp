@@ -124,6 +124,11 @@ net::Awaitable<Result<ModelChoice>> choice_of(Node& node, const Route& route, Ca
   if (const ServedModel* const owner = owner_of(node.models, route, caller, exchange)) {
     co_return ModelChoice{&node.models.entry_of(*owner)};
   }
+  if (node.models.has_choice() && route.path.starts_with("/v1/sessions/{id}")) {
+    const ServedModel* const owner =
+        co_await find_shared_session(node.models, caller.tenant, SessionId{exchange.param("id")});
+    if (owner != nullptr) co_return ModelChoice{&node.models.entry_of(*owner)};
+  }
   const Result<const ModelEntry*> entry = node.models.find(exchange.request().query("model").value_or(""));
   if (!entry) co_return entry.error();
   const ModelEntry& otherwise = **entry;

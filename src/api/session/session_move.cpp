@@ -43,7 +43,8 @@ Handled handle_move_session(Call call) {
                       ""};
     }
     served.sessions.let_move(id);
-    Result<std::string> moved = co_await call.frontend.kept->move(call.frontend, request);
+    KeptStreamPtr leaving = call.frontend.kept->begin_move(request);
+    Result<std::string> moved = co_await call.frontend.kept->moved(call.frontend, std::move(leaving));
     if (!moved) co_return moved.error();
     stream = std::move(*moved);
   }
@@ -51,6 +52,15 @@ Handled handle_move_session(Call call) {
   std::string body = moved_body(id, stream);
   co_await respond_json(call.exchange, std::move(body));
   co_return Result<void>();
+}
+
+void move_all_answers(KeptStreams& kept, ServedModel& served) {
+  if (served.sharing == nullptr) return;
+  for (const auto& [request, id] : served.sessions.generating()) {
+    if (!kept.is_movable(request)) continue;
+    served.sessions.let_move(id);
+    kept.begin_move(request);
+  }
 }
 
 net::Awaitable<Result<std::optional<MovedAnswer>>> moved_answer_of(ServedModel& served, const net::HttpRequest& request,

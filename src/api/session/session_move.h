@@ -7,12 +7,15 @@
 #include <optional>
 
 #include "api/core/answer.h"
+#include "api/delivery/kept_streams.h"
 #include "api/session/session_body.h"
 #include "api/session/session_sharing.h"
 
 namespace chasqui {
 
 Handled handle_move_session(Call call);
+// Of a node that drains: all that can.
+void move_all_answers(KeptStreams& kept, ServedModel& served);
 
 // The answer that this request goes on with, which another node has begun; nothing: there is none.
 net::Awaitable<Result<std::optional<MovedAnswer>>> moved_answer_of(ServedModel& served, const net::HttpRequest& request,

@@ -38,8 +38,12 @@ SessionSharing::SessionSharing(std::shared_ptr<SharedSessionStore> store, Sessio
       loop_(loop),
       clock_(clock),
       next_sweep_(loop.executor()),
-      claims_(loop, {.threads = 1, .queue_jobs = 4096, .stack_bytes = 1 << 20, .name = "leases"}),
-      kv_(loop, {.threads = 1, .queue_jobs = kBringsMax + kSavesMax, .stack_bytes = 1 << 20, .name = "session-kv"}) {
+      claims_(std::make_unique<net::OffloadPool>(
+          loop, net::OffloadOptions{.threads = 1, .queue_jobs = 4096, .stack_bytes = 1 << 20, .name = "leases"})),
+      kv_(std::make_unique<net::OffloadPool>(
+          loop,
+          net::OffloadOptions{
+              .threads = 1, .queue_jobs = kBringsMax + kSavesMax, .stack_bytes = 1 << 20, .name = "session-kv"})) {
   persister_.share(sessions);
   sweep_later();
 }
@@ -71,7 +75,7 @@ net::Awaitable<Result<void>> SessionSharing::bring(ServedModel& served, Tenant t
   BringTurn turn(*this, id);
   if (!turn.first) co_await turn.signal.wait();
   auto ask = [store = store_, id, owner = tenant.lasting] { return store->claim(id, owner); };
-  const Result<SessionClaim> claim = co_await claims_.run(std::move(ask));
+  const Result<SessionClaim> claim = co_await claims_->run(std::move(ask));
   if (!claim) co_return claim.error();
   if (claim->kind == SessionClaim::Kind::none || persister_.is_leaving(id, claim->lease)) co_return no_session_here();
   const bool same_lease = persister_.lease_of(id) == claim->lease;
@@ -132,7 +136,7 @@ net::Awaitable<void> SessionSharing::bring_kv(ServedModel& served, Tenant tenant
     const auto tokens = static_cast<TokenCount>((*copy)->tokens.size());
     return engine.adopt_slot(SlotId{0}, tenant, std::move(**copy)) ? tokens : TokenCount{0};
   };
-  const Result<TokenCount> brought = co_await kv_.run(std::move(work));
+  const Result<TokenCount> brought = co_await kv_->run(std::move(work));
   if (!brought) {
     kv_failed_.add();
     log_warning("what was computed of a session could not be read",
@@ -182,12 +186,12 @@ net::Awaitable<void> SessionSharing::save_kv(ServedModel& served, Tenant tenant,
   };
   net::OffloadTerms terms;
   terms.can_wait = kSavesWait;  // those that are read have a client that waits
-  const Result<bool> saved = co_await kv_.run(std::move(work), std::move(terms));
+  const Result<bool> saved = co_await kv_->run(std::move(work), std::move(terms));
   if (saved && *saved) {
     kv_saved_.add();
     if (sessions_.has({id})) co_return;
     auto drop = [store = store_, id] { return store->drop_kv(id); };  // it has ended meanwhile
-    const Result<void> dropped = co_await kv_.run(std::move(drop));
+    const Result<void> dropped = co_await kv_->run(std::move(drop));
     if (!dropped) kv_failed_.add();
     co_return;
   }
@@ -238,6 +242,11 @@ net::Awaitable<void> SessionSharing::drop_answer_of(std::string id) {
 
 void SessionSharing::let_go(const SessionId& id) {
   if (sessions_.leave(id)) persister_.forget(id.text);
+}
+
+void SessionSharing::stop() {
+  claims_.reset();
+  kv_.reset();
 }
 
 void SessionSharing::sweep_later() {

@@ -50,6 +50,9 @@ class SessionSharing {
   // Under which the request of an answer in this session is noted, so that its KV is found.
   static std::int32_t label_of(const Session& session);
 
+  // After the loop: its threads end, and with them what uses engines.
+  void stop();
+
   void add_to(MetricsPage& page) const { metrics_.add_to(page); }
 
  private:
@@ -99,8 +102,8 @@ class SessionSharing {
   Counter swept_{metrics_,
                  {"chasqui_sessions_swept_total", "Sessions of lost nodes that were removed after their time."}};
 
-  net::OffloadPool claims_;  // last: their threads end before what they use
-  net::OffloadPool kv_;
+  std::unique_ptr<net::OffloadPool> claims_;  // last: their threads end before what they use
+  std::unique_ptr<net::OffloadPool> kv_;
 };
 
 }  // namespace chasqui

@@ -1,5 +1,6 @@
 #include "api/session/sessions.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -164,6 +165,19 @@ ServedModel* model_of_session(const ModelTable& models, std::uint32_t tenant, co
     if (served->sessions.find(tenant, id)) return served;
   }
   return nullptr;
+}
+
+net::Awaitable<ServedModel*> find_shared_session(const ModelTable& models, Tenant tenant, SessionId id) {
+  if (ServedModel* const here = model_of_session(models, tenant.id, id)) co_return here;
+  const std::vector<ServedModel*> all = models.all();
+  for (ServedModel* const served : all) {
+    // One that was unloaded while another one was asked is asked no more.
+    const std::vector<ServedModel*>& still = models.all();
+    if (served->sharing == nullptr || std::ranges::find(still, served) == still.end()) continue;
+    const Result<void> here = co_await served->sharing->bring(*served, tenant, id.text);
+    if (here) co_return served;
+  }
+  co_return nullptr;
 }
 
 net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedModel& served, SessionCall call) {
