@@ -150,7 +150,11 @@ describe('an answer that moves', () => {
     const body = { max_tokens: 400, ignore_eos: true, temperature: 0 };
     const alike = await question(steady, 'Go on.');
     const whole = (await ask(steady, `/v1/sessions/${alike}/generate`, body)).choices[0].message.content;
-    for (const end of [() => askAdmin(`unix:${admin}`, 'POST', '/drain'), () => leaving.stop()]) {
+    const terminate = () => {
+      leaving.signal('SIGTERM');
+      return leaving.ended;
+    };
+    for (const end of [() => askAdmin(`unix:${admin}`, 'POST', '/drain'), terminate]) {
       const reading = new Reading(await question(other, 'Go on.'), body);
       await ask(other, `/v1/sessions/${reading.id}/move`, {});
       await askAdmin(`unix:${admin}`, 'DELETE', '/drain');
