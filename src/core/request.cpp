@@ -133,6 +133,17 @@ void set_checkpoints(Request& request, const RequestDraft& draft, const RequestL
   std::erase(request.checkpoints, 0);
 }
 
+void set_deadlines(Request& request, const RequestDraft& draft, const RequestLimits& limits, TimePoint now) {
+  if (draft.timeout_ms) {
+    request.deadline = now + milliseconds(*draft.timeout_ms);
+  } else if (limits.timeout_default > Duration::zero()) {
+    request.deadline = now + limits.timeout_default;
+  }
+  request.prompt_deadline = request.deadline;
+  if (limits.queue_timeout > Duration::zero()) request.start_deadline = now + limits.queue_timeout;
+  if (draft.ttft_ms) request.first_token_deadline = now + milliseconds(*draft.ttft_ms);
+}
+
 // llama-server's rule. A session is what its model has seen and said, so nothing is taken out of it.
 void plan_shifts(Request& request, const RequestDraft& draft, const RequestLimits& limits) {
   constexpr TokenCount kLeast = 4;      // tokens of a context that are not kept
@@ -286,14 +297,7 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
                                       ") tokens; got " + std::to_string(request->begun.size()));
   }
 
-  if (draft.timeout_ms) {
-    request->deadline = now + milliseconds(*draft.timeout_ms);
-  } else if (limits.timeout_default > Duration::zero()) {
-    request->deadline = now + limits.timeout_default;
-  }
-  request->prompt_deadline = request->deadline;
-  if (limits.queue_timeout > Duration::zero()) request->start_deadline = now + limits.queue_timeout;
-  if (draft.ttft_ms) request->first_token_deadline = now + milliseconds(*draft.ttft_ms);
+  set_deadlines(*request, draft, limits, now);
   return RequestPtr(std::move(request));
 }
 

@@ -1,6 +1,7 @@
 // Answers that another node has begun: at each place where it may have stopped, the rest is what one node alone says.
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "engine/fake_fed_runner.h"
 #include "model/automaton_gate.h"
@@ -15,6 +16,12 @@ class RunnerBegun : public FedRunner {
 
   RequestDraft saying(std::string_view text) const {
     return asking("<|im_start|>user\nsay: " + std::string(text) + "<|im_end|>\n<|im_start|>assistant\n");
+  }
+
+  static void draw_from_all(RequestDraft& draft) {
+    draft.sampling.top_k = 0;
+    draft.sampling.top_p = 1;
+    draft.sampling.min_p = 0;
   }
 
   static void retold(const std::vector<Event>& events, const std::vector<std::string>& pieces) {
@@ -41,12 +48,13 @@ class RunnerBegun : public FedRunner {
     return pieces;
   }
 
-  void expect_goes_on(const Make& make, TokenCount most = 40) {
+  // The whole text.
+  std::string expect_goes_on(const Make& make, TokenCount most = 40) {
     const std::vector<std::string> pieces = say_whole(make(), most);
     const std::vector<Token> whole = said();
     const std::string text = text_;
     const Sample end = result_.samples.back();
-    ASSERT_GT(whole.size(), 2u);
+    EXPECT_GT(whole.size(), 2u);
     for (std::size_t n = 1; n < whole.size(); ++n) {
       SCOPED_TRACE("begun: " + std::to_string(n) + " of " + std::to_string(whole.size()));
       RequestDraft draft = make();
@@ -55,7 +63,7 @@ class RunnerBegun : public FedRunner {
       begin(std::move(draft));
       std::vector<Event> events;
       EXPECT_FALSE(runner_.retell(*request_, events));
-      ASSERT_EQ(events.size(), n);
+      EXPECT_EQ(events.size(), n);
       retold(events, pieces);
       for (const Event& event : events) text_ += event.text;
       while (std::ssize(said()) < std::ssize(whole)) step();
@@ -67,6 +75,7 @@ class RunnerBegun : public FedRunner {
       EXPECT_EQ(text_, text);
     }
     EXPECT_EQ(runner_.open_sequences(), 0u);
+    return text;
   }
 
   RequestDraft constrained(std::string_view grammar, float temperature) {
@@ -90,17 +99,20 @@ TEST_F(RunnerBegun, GoOnGreedily) {
 }
 
 TEST_F(RunnerBegun, GoOnWithTheDrawsThatAreLeft) {
+  std::set<std::string> texts;
   for (std::uint32_t seed = 1; seed <= 5; ++seed) {
-    expect_goes_on([this, seed] {
+    texts.insert(expect_goes_on([this, seed] {
       RequestDraft draft = asking("tell me a story");
-      draft.sampling.temperature = 1.5f;
+      draft.sampling.temperature = 20;
+      draw_from_all(draft);
       draft.sampling.seed = seed;
       draft.sampling.ignore_eos = seed % 2 == 0;
       draft.sampling.presence_penalty = seed % 3 == 0 ? 2.0f : 0.0f;
       draft.sampling.min_tokens = 6;
       return draft;
-    });
+    }));
   }
+  EXPECT_EQ(texts.size(), 5u) << "it is the seed that decides";
 }
 
 TEST_F(RunnerBegun, GoOnInsideACharacter) {
@@ -144,13 +156,17 @@ TEST_F(RunnerBegun, GoOnWithAGrammarAlsoAmidWhatItForces) {
 
 // All that it draws is allowed, so that there are no second draws.
 TEST_F(RunnerBegun, GoOnWithTheDrawsOfAGrammar) {
+  std::set<std::string> texts;
   for (std::uint32_t seed = 1; seed <= 5; ++seed) {
-    expect_goes_on([&] {
-      RequestDraft draft = constrained("root ::= [^\\x00]*", 1.5f);
+    texts.insert(expect_goes_on([&] {
+      RequestDraft draft = constrained("root ::= [a-h]+", 30);
+      draw_from_all(draft);
+      for (Token letter = 'a'; letter <= 'h'; ++letter) draft.sampling.logit_bias.push_back({letter, 1000});
       draft.sampling.seed = seed;
       return draft;
-    });
+    }));
   }
+  EXPECT_EQ(texts.size(), 5u);
 }
 
 // Tokens that no node can have generated: the grammar is no reason to fail.

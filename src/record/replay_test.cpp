@@ -96,6 +96,41 @@ TEST(Replay, PlansTheSameWithPicturesThatAreEncodedMeanwhile) {
   EXPECT_EQ(report.finished, 4u);
 }
 
+TEST(Replay, PlansTheSameWithAnswersThatWereBegunElsewhere) {
+  FakeSink sink;
+  RecordedHead head;
+  head.program = "chasqui test";
+  head.model = "fake";
+  head.config = with_cache(dense_streams(3, 32, 200));
+  head.config.speculation = {.draft_tokens_max = 4, .outputs_max = 40};
+  {
+    SchedulerRecorder recorder(sink, 0, head, StandIns::new_secret());
+    SchedulerConfig config = head.config;
+    config.tap = &recorder;
+    FakeWorker worker(config);
+    const FakeScript script{.repeats = true};
+    for (std::uint64_t id = 1; id <= 9; ++id) {
+      RequestDraft draft;
+      draft.prompt = test_prompt(60, id / 2);
+      std::vector<Token> history = draft.prompt;
+      for (std::uint64_t n = 0; n < 8 * (id % 4); ++n) {
+        history.push_back(fake_next(history, script.repeats));
+        draft.begun.push_back(history.back());
+      }
+      draft.max_tokens = 60;
+      worker.submit(id, std::move(draft), script);
+      worker.step();
+    }
+    worker.scheduler.cancel(RequestId{9}, worker.clock.now(), FinishReason::stop);
+    while (worker.step()) continue;
+    EXPECT_GT(worker.model.accepted_tokens(), 0u);
+  }
+  const ReplayReport report = replay_of(sink.file);
+  EXPECT_TRUE(report.agrees()) << said(report);
+  EXPECT_EQ(report.requests, 9u);
+  EXPECT_EQ(report.finished, 9u);
+}
+
 // What a wrong constant of a policy, or a rule that is broken, would do.
 TEST(Replay, AnInjectedBugIsFoundFromTheFileAlone) {
   const std::string file = recorded(fake_load(1));

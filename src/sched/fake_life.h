@@ -1,10 +1,13 @@
 // What the seeded simulation of the scheduler draws, and what it knows of each request it has drawn. One thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/event.h"
 #include "core/fake_requests.h"

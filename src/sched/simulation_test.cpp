@@ -101,11 +101,10 @@ class Simulation {
     const std::uint64_t id = lives_.size() + 1;
     Life& life = lives_.emplace_back();
     life.request = draw_life(dice_, id, kContext, clock_.now());
+    life.script = {.forces = id % 3 == 0, .waits = id % 7 == 0 ? 2 : 0};
     if (dice_.permille(500)) life.script.end_after = dice_.between(1, 30);
     if (dice_.permille(200)) life.script.stop_after = dice_.between(1, 30);
     life.script.repeats = dice_.permille(700);
-    life.script.forces = id % 3 == 0;
-    life.script.waits = id % 7 == 0 ? 2 : 0;
     life.answer = fake_answer(*life.request, life.request->max_tokens, life.script);
     if (id % 5 == 0) begin_elsewhere(life, kContext);
     model_.meet(life.request, life.script);
