@@ -12,6 +12,7 @@
 #include "api/observe/span_exporter.h"
 #include "api/schema/recent_schemas.h"
 #include "api/session/session_persister.h"
+#include "api/session/session_sharing.h"
 #include "app/log_writer.h"
 #include "app/media_decoders.h"
 #include "app/model_keeper.h"
@@ -47,8 +48,8 @@ With several models ([models.md](models.md)) counters and gauges of a model have
 (`--workers`) what tells one from another has a label `worker`; all else, and everything with more than eight of them,
 is of all together. No label holds anything that a client says: there are no tenants, sessions or requests in it. (The
 names of adapters that are loaded at run time are an administrator's.) Families of `--lora`, `--mmproj`,
-`--media-url-hosts`, `--cache-disk`, `--session-dir`, `--batch-dir`, `--batch-queue`, `--slot-save-path`, `--record`,
-`--kv-events` and `--otlp-endpoint` are there with these options only, and those of adapters also from the first one on
+`--media-url-hosts`, `--cache-disk`, `--session-dir`, `--shared-store`, `--batch-dir`, `--batch-queue`,
+`--slot-save-path`, `--record`, `--kv-events` and `--otlp-endpoint` are there with these options only, and those of adapters also from the first one on
 that is loaded at run time. `chasqui_energy_joules_total` is there where the machine tells its energy
 ([tracing.md](tracing.md#energy)).
 
@@ -126,6 +127,7 @@ std::string metrics_document() {
   const Admission admission{AdmissionConfig{}};
   const SessionMetrics sessions{};
   const SessionPersister persister(nullptr, loop, clock);
+  const SharingMetrics sharing{};
   const SlotMetrics slots{};
   net::OffloadPool offload(loop);
   const SchemaMetrics schemas{};
@@ -160,6 +162,7 @@ std::string metrics_document() {
   admission.add_to(page);
   sessions.add_to(page);
   persister.add_to(page);
+  sharing.add_to(page);
   slots.add_to(page);
   net_metrics.add_to(page);
   frames.add_to(page);

@@ -235,11 +235,6 @@ Result<void> check_draft(const RequestDraft& draft, const RequestLimits& limits)
   return {};
 }
 
-static Duration silence_of(std::int64_t wanted) {
-  constexpr std::int64_t kNeverSeconds = 365 * 86400;
-  return seconds(wanted > 0 ? std::min(wanted, kNeverSeconds) : kNeverSeconds);
-}
-
 Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestLimits& limits, TimePoint now) {
   if (auto ok = check_draft(draft, limits); !ok) return ok.error();
 
@@ -274,7 +269,11 @@ Result<RequestPtr> make_request(RequestId id, RequestDraft draft, const RequestL
   request->returns = draft.returns;
   request->tell_cache = draft.tell_cache;
   request->tell_progress = draft.tell_progress;
-  if (draft.ping_seconds) request->ping_every = silence_of(*draft.ping_seconds);
+  if (draft.ping_seconds) {
+    constexpr std::int64_t kNeverSeconds = 365 * 86400;
+    const std::int64_t wanted = *draft.ping_seconds;
+    request->ping_every = seconds(wanted > 0 ? std::min(wanted, kNeverSeconds) : kNeverSeconds);
+  }
   if (draft.predict_ms) request->predict_limit = milliseconds(*draft.predict_ms);
   request->traced = draft.traced;
   request->dropped_keywords = std::move(draft.dropped_keywords);

@@ -233,7 +233,8 @@ net::Awaitable<void> FrameChannel::generate([[maybe_unused]] Busy busy, Held hel
 net::Awaitable<Result<ServedModel*>> FrameChannel::model_of(const FrameHead& head, std::string& body, bool computes) {
   ModelTable& models = node_.models;
   if (models.has_choice() && !head.session.empty()) {
-    ServedModel* const owner = co_await find_shared_session(models, caller_.tenant, SessionId{head.session});
+    SessionId id{head.session};
+    ServedModel* const owner = co_await find_shared_session(models, caller_.tenant, std::move(id));
     if (owner != nullptr && !computes) co_return owner;
     if (owner != nullptr) {
       ModelWait wait{[this] { return connection_.gone(); }};

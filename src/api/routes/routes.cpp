@@ -125,8 +125,8 @@ net::Awaitable<Result<ModelChoice>> choice_of(Node& node, const Route& route, Ca
     co_return ModelChoice{&node.models.entry_of(*owner)};
   }
   if (node.models.has_choice() && route.path.starts_with("/v1/sessions/{id}")) {
-    const ServedModel* const owner =
-        co_await find_shared_session(node.models, caller.tenant, SessionId{exchange.param("id")});
+    SessionId id{exchange.param("id")};
+    const ServedModel* const owner = co_await find_shared_session(node.models, caller.tenant, std::move(id));
     if (owner != nullptr) co_return ModelChoice{&node.models.entry_of(*owner)};
   }
   const Result<const ModelEntry*> entry = node.models.find(exchange.request().query("model").value_or(""));

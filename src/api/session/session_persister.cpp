@@ -13,6 +13,7 @@ SessionImage image_of(const Session& session, std::int64_t now) {
           session.settings, session.vocabulary, session.tokens, session.chat};
 }
 
+const Counter kNothingWritten;          // where only metrics are shown
 constexpr std::size_t kJobsMax = 1024;  // sessions that are taken from other nodes, and a batch
 
 // `then` comes behind what is still to be written.
@@ -273,7 +274,8 @@ void SessionPersister::finish() {
 
 void SessionPersister::add_to(MetricsPage& page) const {
   metrics_.add_to(page);
-  page.add("chasqui_session_written_bytes_total", "Bytes of sessions written to disk.", writer_->bytes_written());
+  page.add("chasqui_session_written_bytes_total", "Bytes of sessions written to disk.",
+           writer_ ? writer_->bytes_written() : kNothingWritten);
 }
 
 }  // namespace chasqui

@@ -83,10 +83,10 @@ net::Awaitable<Result<void>> SessionSharing::bring(ServedModel& served, Tenant t
   const TimePoint started = clock_.now();
   Result<void> taken = co_await take_over(served, tenant, id, *claim);
   if (taken) {
-    taken_.add();
-    take_seconds_.observe(to_seconds(clock_.now() - started));
+    metrics_.taken.add();
+    metrics_.take_seconds.observe(to_seconds(clock_.now() - started));
   } else if (taken.error().code != ErrorCode::not_found) {
-    refused_.add();
+    metrics_.refused.add();
     log_warning("a session could not be taken over", {{"session", id}, {"reason", taken.error().message}});
   }
   co_return taken;
@@ -138,11 +138,11 @@ net::Awaitable<void> SessionSharing::bring_kv(ServedModel& served, Tenant tenant
   };
   const Result<TokenCount> brought = co_await kv_->run(std::move(work));
   if (!brought) {
-    kv_failed_.add();
+    metrics_.kv_failed.add();
     log_warning("what was computed of a session could not be read",
                 {{"session", id}, {"reason", brought.error().message}});
   } else if (*brought > 0) {
-    kv_brought_.add();
+    metrics_.kv_brought.add();
     kept_tokens_.insert_or_assign(id, *brought);
   }
 }
@@ -188,16 +188,16 @@ net::Awaitable<void> SessionSharing::save_kv(ServedModel& served, Tenant tenant,
   terms.can_wait = kSavesWait;  // those that are read have a client that waits
   const Result<bool> saved = co_await kv_->run(std::move(work), std::move(terms));
   if (saved && *saved) {
-    kv_saved_.add();
+    metrics_.kv_saved.add();
     if (sessions_.has({id})) co_return;
     auto drop = [store = store_, id] { return store->drop_kv(id); };  // it has ended meanwhile
     const Result<void> dropped = co_await kv_->run(std::move(drop));
-    if (!dropped) kv_failed_.add();
+    if (!dropped) metrics_.kv_failed.add();
     co_return;
   }
   kept_tokens_.erase(id);
   if (saved) co_return;
-  kv_failed_.add();
+  metrics_.kv_failed.add();
   log_warning("what was computed of a session could not be kept", {{"session", id}, {"reason", saved.error().message}});
 }
 
@@ -208,7 +208,7 @@ net::Awaitable<Result<void>> SessionSharing::pass_on(ServedModel& served, Reques
   co_await save_kv(served, asked->tenant, id.text, asked->slot_label, std::move(history));
   auto put = [store = store_, id = id.text, answer = std::move(answer)] { return store->put_answer(id, answer); };
   Result<void> kept = co_await persister_.run(std::move(put));
-  if (kept) moved_.add();
+  if (kept) metrics_.moved.add();
   co_return kept;
 }
 
@@ -262,7 +262,7 @@ net::Awaitable<void> SessionSharing::sweep() {
   std::erase_if(kept_tokens_, [this](const auto& each) { return !sessions_.has({each.first}); });
   auto work = [store = store_] { return store->sweep(); };
   const Result<std::size_t> swept = co_await persister_.run(std::move(work));
-  if (swept) swept_.add(*swept);
+  if (swept) metrics_.swept.add(*swept);
   sweep_later();
 }
 

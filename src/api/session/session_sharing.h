@@ -23,6 +23,17 @@
 
 namespace chasqui {
 
+struct SharingMetrics : MetricSet {
+  Counter taken{*this, {"chasqui_sessions_taken_total", "Sessions that were taken over from other nodes."}};
+  Counter refused{*this, {"chasqui_sessions_not_taken_total", "Sessions that could not be taken over."}};
+  Counter moved{*this, {"chasqui_session_answers_moved_total", "Answers that stopped here for another node."}};
+  Histogram take_seconds{*this, {"chasqui_session_take_seconds", "Time to take a session over, with its KV."}};
+  Counter kv_saved{*this, {"chasqui_session_kv_total", "KV of sessions, by what became of it.", "result=\"saved\""}};
+  Counter kv_brought{*this, {"chasqui_session_kv_total", {}, "result=\"brought\""}};
+  Counter kv_failed{*this, {"chasqui_session_kv_total", {}, "result=\"failed\""}};
+  Counter swept{*this, {"chasqui_sessions_swept_total", "Sessions of lost nodes that were removed after their time."}};
+};
+
 class SessionSharing {
  public:
   // All outlive it.
@@ -90,17 +101,7 @@ class SessionSharing {
   std::size_t saving_ = 0;
   net::Timer next_sweep_;
 
-  MetricSet metrics_;
-  Counter taken_{metrics_, {"chasqui_sessions_taken_total", "Sessions that were taken over from other nodes."}};
-  Counter refused_{metrics_, {"chasqui_sessions_not_taken_total", "Sessions that could not be taken over."}};
-  Counter moved_{metrics_, {"chasqui_session_answers_moved_total", "Answers that stopped here for another node."}};
-  Histogram take_seconds_{metrics_, {"chasqui_session_take_seconds", "Time to take a session over, with its KV."}};
-  Counter kv_saved_{metrics_,
-                    {"chasqui_session_kv_total", "KV of sessions, by what became of it.", "result=\"saved\""}};
-  Counter kv_brought_{metrics_, {"chasqui_session_kv_total", {}, "result=\"brought\""}};
-  Counter kv_failed_{metrics_, {"chasqui_session_kv_total", {}, "result=\"failed\""}};
-  Counter swept_{metrics_,
-                 {"chasqui_sessions_swept_total", "Sessions of lost nodes that were removed after their time."}};
+  SharingMetrics metrics_;
 
   std::unique_ptr<net::OffloadPool> claims_;  // last: their threads end before what they use
   std::unique_ptr<net::OffloadPool> kv_;
