@@ -49,8 +49,9 @@ With several models ([models.md](models.md)) counters and gauges of a model have
 is of all together. No label holds anything that a client says: there are no tenants, sessions or requests in it. (The
 names of adapters that are loaded at run time are an administrator's.) Families of `--lora`, `--mmproj`,
 `--media-url-hosts`, `--cache-disk`, `--session-dir`, `--shared-store`, `--batch-dir`, `--batch-queue`,
-`--slot-save-path`, `--record`, `--kv-events` and `--otlp-endpoint` are there with these options only, and those of adapters also from the first one on
-that is loaded at run time. `chasqui_energy_joules_total` is there where the machine tells its energy
+`--slot-save-path`, `--record`, `--kv-events` and `--otlp-endpoint` are there with these options only, and those of
+adapters also from the first one on that is loaded at run time.
+`chasqui_energy_joules_total` is there where the machine tells its energy
 ([tracing.md](tracing.md#energy)).
 
 `promtool check metrics` has nothing to say of our names. Of the others it says, with exit status 3, that a metric name
@@ -97,6 +98,20 @@ void write_section(const Section& section, const std::vector<MetricsPage::Family
   }
 }
 
+struct AllSessionMetrics {
+  AllSessionMetrics(net::EventLoop& loop, const Clock& clock) : persister(nullptr, loop, clock) {}
+
+  void add_to(MetricsPage& page) const {
+    table.add_to(page);
+    persister.add_to(page);
+    sharing.add_to(page);
+  }
+
+  SessionMetrics table;
+  SessionPersister persister;
+  SharingMetrics sharing;
+};
+
 struct AllBatchMetrics {
   BatchMetrics lines;
   QueueMetrics queue;
@@ -125,9 +140,7 @@ std::string metrics_document() {
   const IngressMetrics door{};
   const DispatchMetrics dispatch{};
   const Admission admission{AdmissionConfig{}};
-  const SessionMetrics sessions{};
-  const SessionPersister persister(nullptr, loop, clock);
-  const SharingMetrics sharing{};
+  const AllSessionMetrics sessions(loop, clock);
   const SlotMetrics slots{};
   net::OffloadPool offload(loop);
   const SchemaMetrics schemas{};
@@ -161,8 +174,6 @@ std::string metrics_document() {
   dispatch.add_to(page);
   admission.add_to(page);
   sessions.add_to(page);
-  persister.add_to(page);
-  sharing.add_to(page);
   slots.add_to(page);
   net_metrics.add_to(page);
   frames.add_to(page);

@@ -1,5 +1,6 @@
 #include "app/shared_store_options.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "app/environment.h"
@@ -79,7 +80,7 @@ Result<std::shared_ptr<SharedSessionStore>> open_shared_sessions(const SharedSto
   if (!address) return of_flag("--session-leases", address.error());
   const std::string node = random_id("node_");
   const std::string scope = root.empty() ? root : root + ':';
-  const Duration patience = flags.objects.patience;
+  const Duration patience = std::min(flags.objects.patience, Duration(seconds(3)));  // it answers in a millisecond
   store::SharedSessionsParts parts;
   parts.claims = std::make_unique<store::RedisLeases>(*address, patience, node, scope);
   parts.leases = std::make_unique<store::RedisLeases>(*address, patience, node, scope);

@@ -63,7 +63,7 @@ struct Session {
   RequestId request;                     // while generating
   SessionDelta before_answer;          // … what was put before the answer
   std::unique_ptr<AnswerText> answer;  // … in a chat: what was said so far
-  bool cancelled = false;              // while preparing: its generation is not to begin
+  bool cancelled = false;              // while preparing: its generation is not to begin; or it is to end
   bool moves = false;                  // while generating: another node is to go on with its answer
   bool ended = false;                  // while it is in use: it is hidden, and goes when that is over
 

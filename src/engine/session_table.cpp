@@ -182,7 +182,7 @@ Result<std::optional<RequestId>> SessionTable::cancel(std::uint32_t tenant, cons
   const auto session = visible(tenant, id);
   if (!session) return session.error();
   touch(**session, now);
-  (*session)->cancelled = (*session)->state == Session::State::preparing;
+  (*session)->cancelled = (*session)->state != Session::State::idle;
   if ((*session)->state != Session::State::generating) return std::optional<RequestId>();
   return std::optional((*session)->request);
 }
@@ -208,10 +208,17 @@ bool SessionTable::leave(const SessionId& id) {
   return true;
 }
 
-void SessionTable::let_move(const SessionId& id) {
+bool SessionTable::let_move(const SessionId& id) {
   Session& session = *sessions_.at(id.text);
   CHECK(session.state == Session::State::generating);
-  session.moves = true;
+  session.moves = !session.cancelled;
+  return session.moves;
+}
+
+std::set<std::string> SessionTable::ids() const {
+  std::set<std::string> out;
+  for (const auto& [id, session] : sessions_) out.insert(id);
+  return out;
 }
 
 std::vector<std::pair<RequestId, SessionId>> SessionTable::generating() const {

@@ -127,9 +127,9 @@ class SessionTable {
   Result<const Session*> fork(const SessionOwner& owner, const SessionId& id, std::int64_t created, TimePoint now);
   // The request to cancel; none when it does not generate. What was generated stays.
   Result<std::optional<RequestId>> cancel(std::uint32_t tenant, const SessionId& id, TimePoint now);
-  // Where its answer is cancelled now, the session stays as it was before: another node goes on with the answer.
-  // REQUIRES: generating
-  void let_move(const SessionId& id);
+  // When its answer is stopped now, the session stays as it was before: another node goes on with the answer. False: it
+  // was cancelled before. REQUIRES: generating
+  bool let_move(const SessionId& id);
   // What all that generate have asked for.
   std::vector<std::pair<RequestId, SessionId>> generating() const;
   // The same as cancel(), and the session is hidden from now on.
@@ -144,6 +144,7 @@ class SessionTable {
   // Another node has it: it goes without its end being told. False: it is in use, and stays.
   bool leave(const SessionId& id);
   bool has(const SessionId& id) const { return sessions_.contains(id.text); }
+  std::set<std::string> ids() const;
   // Removes those that were unused for too long.
   void expire(TimePoint now);
 

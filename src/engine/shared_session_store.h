@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,6 +45,8 @@ class SharedSessionStore : public SessionWriter {
  public:
   // On a thread of its own; nothing else of this is used there. `owner`: Tenant::lasting. unavailable: no answer.
   virtual Result<SessionClaim> claim(const std::string& id, std::uint64_t owner) = 0;
+  // The same thread: by whichever node.
+  virtual Result<bool> has_ended(const std::string& id) = 0;
 
   // On the thread of write(): reads what was claimed. REQUIRES: it was not `none`
   // not_found: there is no such session of this owner; conflict: another node has taken it meanwhile, or its tokens are
@@ -57,8 +60,9 @@ class SharedSessionStore : public SessionWriter {
   virtual Result<std::optional<MovedAnswer>> get_answer(const std::string& id) = 0;
   virtual Result<void> drop_answer(const std::string& id) = 0;
 
-  // The same thread: removes sessions whose time is over and that no node has removed. How many.
-  virtual Result<std::size_t> sweep() = 0;
+  // The same thread: removes sessions whose time is over and that no node has removed. How many. `here`: ids of those
+  // that this node has; it forgets what it knew of others.
+  virtual Result<std::size_t> sweep(const std::set<std::string>& here) = 0;
 
   // On a third thread: what was computed of a session, so that the next node need not compute it again. It is no part
   // of any promise.

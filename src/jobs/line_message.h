@@ -39,6 +39,9 @@ struct SharedLine {
   std::string body;                // JSON
 };
 
+// The status of a line that is `refused` although it was answered: no broker takes the answer. Its home runs it again.
+constexpr std::int32_t kResultTooLarge = 413;
+
 enum class LineEnd : std::uint32_t {
   answered = 1,  // as its route does; the home may try again what the server failed to answer
   refused = 2,   // no node knows its tenant or its model: the home has to run it

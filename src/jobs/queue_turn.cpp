@@ -111,7 +111,7 @@ Result<void> QueueTurn::send_answers() {
     auto sent = queue_.answer(line);
     if (!sent) return sent.error();
     if (*sent == Posted::too_large) {
-      line.message = write_message(SharedResult{line.key, LineEnd::refused, 0, {}, {}});
+      line.message = write_message(SharedResult{line.key, LineEnd::refused, kResultTooLarge, {}, {}});
       sent = queue_.answer(line);
       if (!sent) return sent.error();
     }

@@ -109,11 +109,6 @@ void Sampler::skip_draws(std::size_t tokens) {
   if (!greedy() && !chain_.present()) generator_.discard(2 * tokens);
 }
 
-bool Sampler::follows_exactly(const SamplingParams& params) {
-  const bool draws = params.temperature > 0.0f || !has_step(params, SamplingStep::temperature);
-  return params.mirostat == 0 && params.xtc_probability <= 0 ? !draws || !needs_chain(params) : false;
-}
-
 std::span<const Token> Sampler::forced(Token last) const {
   if (!allowed_ || params_.chances >= 0) return {};
   const std::span<const Token> tokens = grammar_.forced(last);

@@ -87,9 +87,8 @@ class Sampler {
   // … and that it drew so many of them. Takes as much from the generator as it did, but for the second draws where a
   // grammar refused the first: which those were is not known.
   void skip_draws(std::size_t tokens);
-  // Behind follow() and skip_draws() it draws as the other would have. Not with a temperature and Mirostat, or one of
+  // Behind follow() and skip_draws() it draws as the other would have; not with a temperature and Mirostat, or one of
   // libllama's chains: their state comes from what was drawn from.
-  static bool follows_exactly(const SamplingParams& params);
   // Tells the tokens that the model has been given before the first sample(): what the penalties look at.
   void accept(std::span<const Token> tokens);
 

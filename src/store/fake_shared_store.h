@@ -110,6 +110,10 @@ class FakeLeases final : public SessionLeases {
     held.node = node_;
     return SessionClaim{here ? SessionClaim::Kind::here : SessionClaim::Kind::taken, held.lease, held.last};
   }
+  Result<bool> has_ended(const std::string& id) override {
+    const auto found = shared_.leases.find(id);
+    return found != shared_.leases.end() && found->second.gone;
+  }
   std::vector<Result<Outcome>> commit(std::span<const LeaseStep> steps) override {
     const bool fails = shared_.chance(shared_.lease_faults);
     const bool nothing = fails && shared_.chance(50);

@@ -10,6 +10,7 @@ namespace {
 const std::string kRetryRemoval = "60";
 const std::string kTombstone = "86400";  // seconds
 constexpr Duration kDown = seconds(1);
+constexpr Duration kLong = milliseconds(500);
 // A session goes so many seconds after its time is over: an answer in it may take that long.
 constexpr std::int64_t kGraceSeconds = 3600;
 
@@ -121,8 +122,9 @@ RedisCommand RedisLeases::script_of(const std::string& script, const LeaseStep& 
 
 Result<std::vector<RedisReply>> RedisLeases::ask(std::span<const RedisCommand> commands) {
   if (clock_.now() < down_until_) return why_down_;
+  const TimePoint began = clock_.now();
   auto replies = redis_.run(commands);
-  if (replies) return replies;
+  if (replies || clock_.now() - began < kLong) return replies;  // one that refuses is asked again at once
   down_until_ = clock_.now() + kDown;
   why_down_ = replies.error();
   return replies;
@@ -149,6 +151,12 @@ Result<SessionClaim> RedisLeases::claim(const std::string& id, std::uint64_t own
   SessionClaim out{said == "here" ? SessionClaim::Kind::here : SessionClaim::Kind::taken, *lease};
   if (reply->list.size() > 2) out.last = reply->list[2].text;
   return out;
+}
+
+Result<bool> RedisLeases::has_ended(const std::string& id) {
+  const auto reply = ask_one({"HEXISTS", key_ + id, "gone"});
+  if (!reply) return reply.error();
+  return reply->integer == 1;
 }
 
 std::vector<Result<SessionLeases::Outcome>> RedisLeases::commit(std::span<const LeaseStep> steps) {

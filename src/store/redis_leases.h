@@ -24,6 +24,7 @@ class RedisLeases final : public SessionLeases {
         old_("chasqui:" + scope + "sessions") {}
 
   Result<SessionClaim> claim(const std::string& id, std::uint64_t owner) override;
+  Result<bool> has_ended(const std::string& id) override;
   std::vector<Result<Outcome>> commit(std::span<const LeaseStep> steps) override;
   Result<Outcome> end(const LeaseStep& step) override;
   Result<void> forget(const std::string& id) override;
@@ -32,7 +33,8 @@ class RedisLeases final : public SessionLeases {
 
  private:
   RedisCommand script_of(const std::string& script, const LeaseStep& step) const;
-  // As RedisConnection::run(), but after no answer there is none for a second: who waits in a queue is told at once.
+  // As RedisConnection::run(), but where one has waited in vain there is no answer for a second: those behind it in a
+  // queue do not wait as long, one after the other.
   Result<std::vector<RedisReply>> ask(std::span<const RedisCommand> commands);
   Result<RedisReply> ask_one(const RedisCommand& command);
 

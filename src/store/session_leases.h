@@ -36,6 +36,7 @@ class SessionLeases {
   virtual ~SessionLeases() = default;
 
   virtual Result<SessionClaim> claim(const std::string& id, std::uint64_t owner) = 0;
+  virtual Result<bool> has_ended(const std::string& id) = 0;
   // One for each step, in their order.
   virtual std::vector<Result<Outcome>> commit(std::span<const LeaseStep> steps) = 0;
   // No node gets the session any more; its objects are to be removed, by the sweep where this node does not come to it.

@@ -183,7 +183,10 @@ std::optional<Error> SharedSessions::end(const SessionChange& change) {
     if (outcome && *outcome == SessionLeases::Outcome::held) outcome = parts_.leases->end(step);
   }
   if (!outcome) return outcome.error();
-  if (*outcome == SessionLeases::Outcome::passed) return passed_on();
+  if (*outcome == SessionLeases::Outcome::passed) {
+    if (kept_by(change) != nullptr) kept_.erase(change.id);
+    return passed_on();
+  }
   if (auto removed = remove_objects(change.id); !removed) return removed.error();
   if (kept_by(change) != nullptr) kept_.erase(change.id);
   return std::nullopt;
@@ -203,18 +206,18 @@ Result<void> SharedSessions::remove_objects(const std::string& id) {
   return parts_.leases->forget(id);
 }
 
-// `but`: this one object stays.
-Result<void> SharedSessions::remove_folder(const std::string& folder, const std::string& but) {
+Result<void> SharedSessions::remove_folder(const std::string& folder, const std::string& before) {
   auto names = parts_.objects->list(folder, kObjectsMax);
   if (!names) return for_client(names.error());
-  std::erase(*names, but);
+  if (!before.empty()) std::erase_if(*names, [&](const std::string& name) { return name >= before; });
   for (const std::optional<Error>& error : parts_.objects->remove(*names)) {
     if (error) return for_client(*error);
   }
   return {};
 }
 
-Result<std::size_t> SharedSessions::sweep() {
+Result<std::size_t> SharedSessions::sweep(const std::set<std::string>& here) {
+  std::erase_if(kept_, [&](const auto& each) { return !here.contains(each.first); });
   const auto old = parts_.leases->end_old(kSweepMax);
   if (!old) return old.error();
   std::size_t swept = 0;

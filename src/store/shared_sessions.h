@@ -50,7 +50,8 @@ class SharedSessions final : public SharedSessionStore {
   Result<void> put_answer(const std::string& id, const MovedAnswer& answer) override;
   Result<std::optional<MovedAnswer>> get_answer(const std::string& id) override;
   Result<void> drop_answer(const std::string& id) override;
-  Result<std::size_t> sweep() override;
+  Result<bool> has_ended(const std::string& id) override { return parts_.claims->has_ended(id); }
+  Result<std::size_t> sweep(const std::set<std::string>& here) override;
   Result<void> put_kv(const std::string& id, const Tenant& tenant, const ModelIdentity& model,
                       const SlotCopy& copy) override;
   Result<std::optional<SlotCopy>> get_kv(const std::string& id, const Tenant& tenant, const ModelIdentity& model,
@@ -88,7 +89,8 @@ class SharedSessions final : public SharedSessionStore {
   void drop_old(const std::vector<SessionChange>& changes, const std::vector<Draft>& drafts, const Outcomes& outcomes);
   std::optional<Error> end(const SessionChange& change);
   Result<void> remove_objects(const std::string& id);
-  Result<void> remove_folder(const std::string& folder, const std::string& but = "");
+  // Those whose names come before that one, where one is given.
+  Result<void> remove_folder(const std::string& folder, const std::string& before = "");
   void write_turns(const std::vector<SessionChange>& changes, Outcomes& outcomes);
   Kept* kept_by(const SessionChange& change);
   LeaseStep step_of(const SessionChange& change, ObjectNumber last) const;

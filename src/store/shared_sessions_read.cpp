@@ -134,13 +134,12 @@ Result<std::vector<std::byte>> SharedSessions::join(const std::string& id, Objec
   return out;
 }
 
-// Each time by a newer lease, or further in the answer: the last name is the newest.
+// Each time by a newer lease, or later: the last name is the newest.
 Result<void> SharedSessions::put_answer(const std::string& id, const MovedAnswer& answer) {
   const auto kept = kept_.find(id);
   if (kept == kept_.end()) return Error{ErrorCode::conflict, "the session has gone on at another node", ""};
   const std::string folder = answer_folder(config_.root, id);
-  const auto number = static_cast<std::uint32_t>(answer.tokens.size());
-  const StoredObject object{object_name(folder, {kept->second.lease, number, config_.writer}),
+  const StoredObject object{object_name(folder, {kept->second.lease, next_++, config_.writer}),
                             write_moved_answer(answer)};
   const auto put = parts_.objects->put(std::span(&object, 1));
   if (put.front()) return for_client(*put.front());

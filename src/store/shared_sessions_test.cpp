@@ -158,14 +158,14 @@ TEST(SharedSessions, SweepsWhatNoNodeHasEnded) {
   ASSERT_FALSE(write_one(*a, whole(image(), 1)));
   const auto b = node_of(shared, 2);
   shared.now += 600 + 3599;
-  EXPECT_EQ(*b->sweep(), 0U) << "an answer may take an hour";
+  EXPECT_EQ(*b->sweep({}), 0U) << "an answer may take an hour";
   shared.now += 1;
   shared.store_faults = 100;
-  EXPECT_FALSE(b->sweep());
+  EXPECT_FALSE(b->sweep({}));
   shared.store_faults = 0;
-  EXPECT_EQ(*b->sweep(), 0U);
+  EXPECT_EQ(*b->sweep({}), 0U);
   shared.now += 60;
-  EXPECT_EQ(*b->sweep(), 1U) << "it tries again";
+  EXPECT_EQ(*b->sweep({}), 1U) << "it tries again";
   EXPECT_TRUE(shared.objects.empty());
 }
 

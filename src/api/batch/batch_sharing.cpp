@@ -173,7 +173,8 @@ void BatchRunner::use_result(const BatchRunPtr& run, WaitingLine line, ArrivedRe
   share_->metrics().results.add();
   if (result.end == LineEnd::refused) {
     line.here = true;
-    if (run->unknown_models.size() < kUnknownModelsMost) run->unknown_models.insert(line.line.model);
+    const bool is_unknown = result.status != kResultTooLarge && run->unknown_models.size() < kUnknownModelsMost;
+    if (is_unknown) run->unknown_models.insert(line.line.model);
     share_->acknowledge(arrived.receipt, result.key);
     return put_back(*run, std::move(line), Duration::zero());
   }

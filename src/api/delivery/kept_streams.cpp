@@ -181,12 +181,15 @@ net::Awaitable<void> KeptStreams::keep(Frontend& frontend, KeptStreamPtr stream,
     log_error("a stream that is kept has failed", {{"id", stream->id}, {"reason", e.what()}});
   }
   stream->generation = nullptr;
-  generation.reset();  // cancels what still runs
+  stream->moves = stream->moved;  // it has ended otherwise, or could not be passed on
+  generation.reset();             // cancels what still runs
   // Its pictures count as waiting, and its line is written, when these go; its model may go after them.
   answer.request.reset();
   answer.others.clear();
   answer.note.reset();
   answer.writer.reset();
+  answer.on_moved = nullptr;
+  answer.before_end = nullptr;
   answer.use.reset();
   stream->done = true;
   if (stream->readers.empty()) stream->left = frontend.clock.now();

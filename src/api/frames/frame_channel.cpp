@@ -234,11 +234,11 @@ net::Awaitable<Result<ServedModel*>> FrameChannel::model_of(const FrameHead& hea
   ModelTable& models = node_.models;
   if (models.has_choice() && !head.session.empty()) {
     SessionId id{head.session};
-    ServedModel* const owner = co_await find_shared_session(models, caller_.tenant, std::move(id));
-    if (owner != nullptr && !computes) co_return owner;
-    if (owner != nullptr) {
+    const Result<ServedModel*> found = co_await find_shared_session(models, caller_.tenant, std::move(id));
+    if (!found || (*found != nullptr && !computes)) co_return found;
+    if (*found != nullptr) {
       ModelWait wait{[this] { return connection_.gone(); }};
-      Result<ServedModel*> served = co_await models.ready(models.entry_of(*owner), std::move(wait));
+      Result<ServedModel*> served = co_await models.ready(models.entry_of(**found), std::move(wait));
       co_return served;
     }
   }

@@ -126,8 +126,9 @@ net::Awaitable<Result<ModelChoice>> choice_of(Node& node, const Route& route, Ca
   }
   if (node.models.has_choice() && route.path.starts_with("/v1/sessions/{id}")) {
     SessionId id{exchange.param("id")};
-    const ServedModel* const owner = co_await find_shared_session(node.models, caller.tenant, std::move(id));
-    if (owner != nullptr) co_return ModelChoice{&node.models.entry_of(*owner)};
+    const Result<ServedModel*> owner = co_await find_shared_session(node.models, caller.tenant, std::move(id));
+    if (!owner) co_return owner.error();
+    if (*owner != nullptr) co_return ModelChoice{&node.models.entry_of(**owner)};
   }
   const Result<const ModelEntry*> entry = node.models.find(exchange.request().query("model").value_or(""));
   if (!entry) co_return entry.error();

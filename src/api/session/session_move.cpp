@@ -1,10 +1,13 @@
 #include "api/session/session_move.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "api/core/frontend.h"
 #include "api/core/key_ring.h"
 #include "api/delivery/kept_streams.h"
+#include "api/delivery/stream_offset.h"
+#include "api/session/session_persister.h"
 #include "base/json_writer.h"
 #include "engine/engine.h"
 
@@ -42,12 +45,18 @@ Handled handle_move_session(Call call) {
                       "X-Conversation-Id, and no likelihoods; wait for its end, or cancel it",
                       ""};
     }
-    served.sessions.let_move(id);
+    if (!served.sessions.let_move(id)) {
+      co_return Error{ErrorCode::conflict, "the answer in this session was cancelled", ""};
+    }
     KeptStreamPtr leaving = call.frontend.kept->begin_move(request);
     Result<std::string> moved = co_await call.frontend.kept->moved(call.frontend, std::move(leaving));
     if (!moved) co_return moved.error();
     stream = std::move(*moved);
   }
+  // What was done in it before is acknowledged first.
+  net::Awaitable<Result<void>> waiting = served.persister->kept(id.text);
+  Result<void> safe = co_await std::move(waiting);
+  if (!safe) co_return safe.error();
   served.sharing->let_go(id);
   std::string body = moved_body(id, stream);
   co_await respond_json(call.exchange, std::move(body));
@@ -57,21 +66,29 @@ Handled handle_move_session(Call call) {
 void move_all_answers(KeptStreams& kept, ServedModel& served) {
   if (served.sharing == nullptr) return;
   for (const auto& [request, id] : served.sessions.generating()) {
-    if (!kept.is_movable(request)) continue;
-    served.sessions.let_move(id);
-    kept.begin_move(request);
+    if (kept.is_movable(request) && served.sessions.let_move(id)) kept.begin_move(request);
   }
 }
 
 net::Awaitable<Result<std::optional<MovedAnswer>>> moved_answer_of(ServedModel& served, const net::HttpRequest& request,
-                                                                   const Caller& caller, SessionId id) {
-  if (served.sharing == nullptr || !request.header("Last-Event-ID")) co_return std::optional<MovedAnswer>();
+                                                                   const Caller& caller, SessionId id,
+                                                                   std::string body) {
+  const auto last = request.header("Last-Event-ID");
+  if (served.sharing == nullptr || !last) co_return std::optional<MovedAnswer>();
   const auto name = KeptStreams::wish(request);
   if (!name) co_return name.error();
   if (!*name) co_return std::optional<MovedAnswer>();
   Result<void> here = co_await served.sharing->bring(served, caller.tenant, id.text);
   if (!here) co_return here.error();
   Result<std::optional<MovedAnswer>> found = co_await served.sharing->moved_answer(served, caller.tenant, id, **name);
+  if (!found) co_return found.error();
+  if (!*found || (*found)->body != body) co_return std::optional<MovedAnswer>();
+  StreamRing told(std::max<std::size_t>(1, (*found)->told.bytes.size()));
+  told.go_on((*found)->told.end, (*found)->told.bytes);
+  if (auto from = read_stream_offset(*last, "Last-Event-ID", told); !from) {
+    co_return Error{ErrorCode::conflict, "the answer that was moved ends elsewhere: " + from.error().message,
+                    "Last-Event-ID"};
+  }
   co_return found;
 }
 

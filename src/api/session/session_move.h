@@ -17,9 +17,11 @@ Handled handle_move_session(Call call);
 // Of a node that drains: all that can.
 void move_all_answers(KeptStreams& kept, ServedModel& served);
 
-// The answer that this request goes on with, which another node has begun; nothing: there is none.
+// The answer that this request goes on with, which another node has begun; nothing: there is none to this `body`.
+// conflict: the client has read further than that, or so little that what it lacks is not kept.
 net::Awaitable<Result<std::optional<MovedAnswer>>> moved_answer_of(ServedModel& served, const net::HttpRequest& request,
-                                                                   const Caller& caller, SessionId id);
+                                                                   const Caller& caller, SessionId id,
+                                                                   std::string body);
 
 // Makes `answer` one that can move, if it can. `history`: tokens of the session before it.
 void let_answer_move(Answer& answer, ServedModel& served, const AnswerHead& head, std::string body, SessionId id,

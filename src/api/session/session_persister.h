@@ -45,6 +45,8 @@ class SessionPersister final : public SessionJournal {
   void forget(const std::string& id) { noted_.erase(id); }
   // 0: the table does not have it.
   std::uint64_t lease_of(const std::string& id) const;
+  // What it has become is not written yet.
+  bool is_changing(const std::string& id) const;
   // It has ended here, by this lease, which is not written yet.
   bool is_leaving(const std::string& id, std::uint64_t lease) const;
   // On the thread of the writer, after what is written now.

@@ -12,6 +12,7 @@ namespace chasqui {
 namespace {
 
 constexpr std::size_t kBringsMax = 512;   // sessions at once
+constexpr std::size_t kAsksMax = 64;      // for moved answers
 constexpr std::size_t kSavesMax = 64;     // answers whose KV waits
 constexpr TokenCount kWorthKeeping = 64;  // tokens; fewer are computed as fast as they are read
 constexpr Duration kSavesWait = seconds(5);
@@ -190,7 +191,10 @@ net::Awaitable<void> SessionSharing::save_kv(ServedModel& served, Tenant tenant,
   if (saved && *saved) {
     metrics_.kv_saved.add();
     if (sessions_.has({id})) co_return;
-    auto drop = [store = store_, id] { return store->drop_kv(id); };  // it has ended meanwhile
+    auto ask = [store = store_, id] { return store->has_ended(id); };
+    const Result<bool> ended = co_await claims_->run(std::move(ask));
+    if (!ended || !*ended) co_return;
+    auto drop = [store = store_, id] { return store->drop_kv(id); };
     const Result<void> dropped = co_await kv_->run(std::move(drop));
     if (!dropped) metrics_.kv_failed.add();
     co_return;
@@ -205,17 +209,23 @@ net::Awaitable<Result<void>> SessionSharing::pass_on(ServedModel& served, Reques
                                                      MovedAnswer answer) {
   std::vector<Token> history = asked->prompt;
   history.insert(history.end(), answer.tokens.begin(), answer.tokens.end());
-  co_await save_kv(served, asked->tenant, id.text, asked->slot_label, std::move(history));
   auto put = [store = store_, id = id.text, answer = std::move(answer)] { return store->put_answer(id, answer); };
   Result<void> kept = co_await persister_.run(std::move(put));
-  if (kept) metrics_.moved.add();
+  if (!kept) co_return kept;
+  metrics_.moved.add();
+  co_await save_kv(served, asked->tenant, id.text, asked->slot_label, std::move(history));
   co_return kept;
 }
 
 net::Awaitable<Result<std::optional<MovedAnswer>>> SessionSharing::moved_answer(ServedModel& served, Tenant tenant,
                                                                                 SessionId id, std::string stream) {
+  if (asking_ >= kAsksMax) {
+    co_return Error{ErrorCode::overloaded, "too many streams are gone on with at once: retry later", ""};
+  }
+  ++asking_;
   auto get = [store = store_, id = id.text] { return store->get_answer(id); };
   Result<std::optional<MovedAnswer>> found = co_await persister_.run(std::move(get));
+  --asking_;
   if (!found || !*found) co_return found;
   if ((*found)->stream != stream) co_return std::optional<MovedAnswer>();
   const auto session = sessions_.find(tenant.id, id);
@@ -241,6 +251,7 @@ net::Awaitable<void> SessionSharing::drop_answer_of(std::string id) {
 }
 
 void SessionSharing::let_go(const SessionId& id) {
+  if (persister_.is_changing(id.text)) return;  // the node that asks takes it anyway
   if (sessions_.leave(id)) persister_.forget(id.text);
 }
 
@@ -260,7 +271,7 @@ void SessionSharing::sweep_later() {
 net::Awaitable<void> SessionSharing::sweep() {
   std::erase_if(taken_over_, [this](const auto& id) { return !sessions_.has({id}); });
   std::erase_if(kept_tokens_, [this](const auto& each) { return !sessions_.has({each.first}); });
-  auto work = [store = store_] { return store->sweep(); };
+  auto work = [store = store_, here = sessions_.ids()] { return store->sweep(here); };
   const Result<std::size_t> swept = co_await persister_.run(std::move(work));
   if (swept) metrics_.swept.add(*swept);
   sweep_later();

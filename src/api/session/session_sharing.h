@@ -99,6 +99,7 @@ class SessionSharing {
   std::map<std::string, TokenCount> kept_tokens_;       // of the KV that the store has of a session
   std::set<std::string> taken_over_;                    // sessions whose KV was not brought yet
   std::size_t saving_ = 0;
+  std::size_t asking_ = 0;
   net::Timer next_sweep_;
 
   SharingMetrics metrics_;

@@ -67,9 +67,13 @@ net::Awaitable<Result<void>> kept_or_taken_back(ServedModel& served, SessionMark
 // The same of an answer, whose KV may be of use to another node.
 net::Awaitable<Result<void>> answer_kept(ServedModel& served, SessionMark before, Tenant tenant, bool was_moved) {
   const SessionId id = before.id;
+  const std::size_t tokens = before.tokens;
   Result<void> safe = co_await kept_or_taken_back(served, std::move(before));
-  if (safe && served.sharing != nullptr) served.sharing->keep_kv(served, tenant, id);
-  if (safe && was_moved) served.sharing->drop_answer(id);
+  if (!safe || served.sharing == nullptr) co_return safe;
+  served.sharing->keep_kv(served, tenant, id);
+  const auto session = served.sessions.find(tenant.id, id);
+  const bool ended = session && (*session)->tokens.size() != tokens;  // and is not moved again
+  if (was_moved && ended) served.sharing->drop_answer(id);
   co_return safe;
 }
 
@@ -167,7 +171,7 @@ ServedModel* model_of_session(const ModelTable& models, std::uint32_t tenant, co
   return nullptr;
 }
 
-net::Awaitable<ServedModel*> find_shared_session(const ModelTable& models, Tenant tenant, SessionId id) {
+net::Awaitable<Result<ServedModel*>> find_shared_session(const ModelTable& models, Tenant tenant, SessionId id) {
   if (ServedModel* const here = model_of_session(models, tenant.id, id)) co_return here;
   const std::vector<ServedModel*> all = models.all();
   for (ServedModel* const served : all) {
@@ -176,8 +180,9 @@ net::Awaitable<ServedModel*> find_shared_session(const ModelTable& models, Tenan
     if (served->sharing == nullptr || std::ranges::find(still, served) == still.end()) continue;
     const Result<void> here = co_await served->sharing->bring(*served, tenant, id.text);
     if (here) co_return served;
+    if (here.error().code != ErrorCode::not_found) co_return here.error();
   }
-  co_return nullptr;
+  co_return static_cast<ServedModel*>(nullptr);
 }
 
 net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedModel& served, SessionCall call) {
@@ -335,7 +340,7 @@ Handled handle_session_generate(Call call) {
   const RequestNotePtr note = open_note(call);
   SessionCall asked = session_call(call, true);
   Result<std::optional<MovedAnswer>> moved =
-      co_await moved_answer_of(call.served, call.exchange.request(), call.caller, asked.id);
+      co_await moved_answer_of(call.served, call.exchange.request(), call.caller, asked.id, asked.body);
   if (!moved) {
     note_refused(note, moved.error());
     co_return moved.error();

@@ -31,8 +31,8 @@ struct SessionCall {
 // Null: no model has a session of this tenant with this id.
 ServedModel* model_of_session(const ModelTable& models, std::uint32_t tenant, const SessionId& id);
 
-// … and, where nodes share sessions, of any node: brings it here.
-net::Awaitable<ServedModel*> find_shared_session(const ModelTable& models, Tenant tenant, SessionId id);
+// … and, where nodes share sessions, of any node: brings it here. An error: it cannot be known.
+net::Awaitable<Result<ServedModel*>> find_shared_session(const ModelTable& models, Tenant tenant, SessionId id);
 
 // Answers are the JSON of the session.
 net::Awaitable<Result<std::string>> create_session(Frontend& frontend, ServedModel& served, SessionCall call);
