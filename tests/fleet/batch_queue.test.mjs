@@ -6,7 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import * as test from 'node:test';
 
-import { user } from '../e2e/client.mjs';
+import { streamChat, user } from '../e2e/client.mjs';
 import { hangAfter } from '../e2e/server.mjs';
 import { Broker } from './brokers.mjs';
 import { Node } from './nodes.mjs';
@@ -105,6 +105,34 @@ for (const kind of ['redis', 'nats']) {
       const taken = await Promise.all(nodes.map((node) => done(node, 'answered')));
       assert.equal(taken.reduce((sum, one) => sum + one), 240);
       await nodes[0].server.until((metrics) => metrics.sum('chasqui_batch_queue_lines_away') === 0, 'nothing is away');
+    });
+
+    // How long a stream waits for its tokens is shown, not judged: the machine may be busy.
+    it('lets streams go on beside its lines', async (t) => {
+      const { nodes } = await startFleet(t, kind, ['--sim-step', '5']);
+      const gaps = async () => {
+        const all = [];
+        for (let i = 0; i < 4; ++i) {
+          const stream = await streamChat(nodes[1].server, user('go on'), { max_tokens: 150, ignore_eos: true });
+          let last = performance.now();
+          await stream.collect(() => {
+            all.push(performance.now() - last);
+            last = performance.now();
+          });
+          assert.equal(stream.finish, 'length');
+        }
+        all.sort((x, y) => x - y);
+        return [0.5, 0.99].map((part) => all[Math.floor(part * all.length)]);
+      };
+      const alone = await gaps();
+      const all = lines(600, () => ({ ...slow, max_tokens: 60 }));
+      const made = await submit(nodes[0], all);
+      await until(nodes[0], made, ({ request_counts: counts }) => counts.completed > 0);
+      const beside = await gaps();
+      const batch = await end(nodes[0], made);
+      assert.equal(batch.request_counts.completed, 600);
+      const shown = [alone, beside].map((two) => two.map((ms) => ms.toFixed(1)).join(' and '));
+      t.diagnostic(`a token after ${shown[0]} ms (median, 99th percentile) alone, ${shown[1]} beside 600 lines`);
     });
 
     it('gives each line one result, whatever dies', async (t) => {

@@ -1,4 +1,4 @@
-// The brokers of --batch-queue, each in a folder of its own, that can be ended without a word and started again.
+// Redis and NATS, each in a folder of its own, that can be ended without a word and started again.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +19,7 @@ const commands = {
 export class Broker {
   // Does not run yet.
   static async create(kind) {
-    const broker = new Broker();
+    const broker = new this();
     broker.kind = kind;
     broker.port = await freePort();
     broker.folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-broker-'));

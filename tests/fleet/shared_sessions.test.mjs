@@ -134,7 +134,7 @@ describe('nodes that share sessions', () => {
     const { redis, flags } = await shared(t);
     const node = await start(t, [...demo, ...flags]);
     const { id } = await open(node, { text: 'Once upon a time' });
-    await redis.end();
+    await redis.kill();
     await refused(await post(node, `/v1/sessions/${id}/generate`, greedy), 503);
     await refused(await post(node, '/v1/sessions', { text: 'Another.' }), 503);
     await ask(node, '/v1/chat/completions', { messages: user('Hi'), ...greedy });
@@ -262,12 +262,12 @@ describe('nodes that share sessions', () => {
     const { flags, redis } = await shared(t);
     const node = await start(t, [...sim, ...flags]);
     const { id } = await open(node, { text: 'Once upon a time' });
-    redis.process.kill('SIGSTOP');
+    redis.child.kill('SIGSTOP');
     const asked = post(node, `/v1/sessions/${id}/generate`, greedy);
     const stream = await streamChat(node, user('Tell me a story.'), { max_tokens: 200, ignore_eos: true });
     await stream.collect();
     assert.equal(stream.finish, 'length');
-    redis.process.kill('SIGCONT');
+    redis.child.kill('SIGCONT');
     const response = await asked;
     assert.ok([200, 503].includes(response.status));
     await response.text();
