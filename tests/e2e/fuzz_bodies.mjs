@@ -95,8 +95,9 @@ export async function fuzz(server, count, seed, say = () => {}) {
   const document = await (await server.fetch('/openapi.json')).json();
   const fields = Object.keys(document.components.schemas.GenerationFields.properties);
   const { id } = await (await server.fetch('/v1/sessions', { method: 'POST', body: '{"prompt":"x","ttl_seconds":86400}' })).json();
-  // They look at no body: 501 whatever comes, /models/* where all models are loaded at start.
-  const without = ['/props', '/models/load', '/models/unload'];
+  // They look at no body: 501 whatever comes, /models/* where all models are loaded at start, and a session moves only
+  // between nodes that share it.
+  const without = ['/props', '/models/load', '/models/unload', '/v1/sessions/{id}/move'];
   const paths = Object.keys(document.paths).filter((path) => document.paths[path].post && !without.includes(path)).map((path) => path.replace('{id}', id));
   const before = await canary(server);
   const wrong = [];
