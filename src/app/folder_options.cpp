@@ -43,7 +43,7 @@ void add_folder_options(CLI::App& app, ServeConfig& config) {
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
   app.add_option("--batch-queue", config.batch_queue,
-                 "queue through which nodes share the lines of their batches (with --batch-dir): "
+                 "queue in which nodes share lines of batches (with --batch-dir): "
                  "redis://[[USER]:PASSWORD@]HOST[:PORT][/DB], unix:///PATH or nats://[USER:PASSWORD@]HOST[:PORT]")
       ->envname("CHASQUI_BATCH_QUEUE")
       ->type_name("URL");

@@ -33,12 +33,12 @@ Error of_flag(const std::string& flag, Error error) {
 void add_shared_store_options(CLI::App& app, SharedStoreFlags& flags) {
   app.option_defaults()->group("What nodes share");
   app.add_option("--shared-store", flags.objects.url,
-                 "where sessions are kept for all nodes: s3://BUCKET[/PREFIX] (AWS_… variables), "
-                 "dav[s]://[USER:PASSWORD@]HOST/PATH, or a folder that all mount")
+                 "keeps sessions for all nodes: s3://BUCKET[/PREFIX], dav[s]://[USER:PASSWORD@]HOST/PATH, or a folder "
+                 "that all mount")
       ->envname("CHASQUI_SHARED_STORE")
       ->type_name("URL");
   app.add_option("--shared-store-key", flags.objects.key_file,
-                 "file with the key that encrypts what is kept there: 64 hexadecimal digits; all nodes have the same")
+                 "file with the key that encrypts what is kept there: 64 hexadecimal digits, the same for all nodes")
       ->envname("CHASQUI_SHARED_STORE_KEY")
       ->type_name("FILE");
   add_seconds(app, "--shared-store-timeout", flags.objects.patience,
@@ -46,8 +46,7 @@ void add_shared_store_options(CLI::App& app, SharedStoreFlags& flags) {
       ->envname("CHASQUI_SHARED_STORE_TIMEOUT")
       ->check(CLI::Range(1.0, 600.0));
   app.add_option("--session-leases", flags.leases,
-                 "Redis that says which node has which session: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] or "
-                 "unix:///PATH")
+                 "says which node has which session: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], or unix:///PATH")
       ->envname("CHASQUI_SESSION_LEASES")
       ->type_name("URL");
 }
