@@ -350,7 +350,7 @@ describe('the view of the batch', () => {
     const damaged = Buffer.from(plain);
     damaged.writeUInt32LE(77, piecesOf(plain)[1][0] + 4);
     writeFileSync(file('damaged'), damaged);
-    writeFileSync(file('version'), plain.toString('latin1').replace('record 4', 'record 9'), 'latin1');
+    writeFileSync(file('version'), plain.toString('latin1').replace('record 5', 'record 9'), 'latin1');
     writeFileSync(file('picture.png'), Buffer.from([137, 80, 78, 71]));
     writeFileSync(file('other.json'), '{}');
     writeFileSync(file('<img src=x onerror=alert(1)>'), 'nothing');
