@@ -1,6 +1,7 @@
 // --shared-store and --session-leases: a session goes on at any node that names the same store, whatever has become of
 // the node that had it, and no acknowledged turn is lost.
 import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -205,6 +206,7 @@ describe('nodes that share sessions', () => {
     const nodes = await Promise.all([launch(), launch(), launch()]);
     let over = false;
     let turns = 0;
+    const counted = new EventEmitter();
     let failures = 0;
     const client = async (seed) => {
       const draw = random(seed);
@@ -227,6 +229,7 @@ describe('nodes that share sessions', () => {
         if (response?.status === 200 && said) {
           ++least;
           ++turns;
+          counted.emit('turn');
           what = what === 'append' ? 'generate' : 'append';
         } else {
           assert.ok(!response || !said || [409, 503].includes(response.status), JSON.stringify(said));
@@ -247,7 +250,7 @@ describe('nodes that share sessions', () => {
     const draw = random(99);
     for (let i = 0; i < kills; ++i) {
       const reached = turns + 5 + draw.below(20);
-      while (turns < reached && !(await Promise.race([failed, new Promise((r) => setTimeout(r, 5))]))) /* they go on */;
+      while (turns < reached && !((await Promise.race([failed, once(counted, 'turn')])) instanceof Error)) /* they go on */;
       const which = draw.below(nodes.length);
       await killed(nodes[which]);
       nodes[which] = await launch();
