@@ -91,8 +91,8 @@ OWNED = [
          r"\bstd::(\w*mutex|\w+_lock|lock_guard|condition_variable\w*)\b", r"src/base/(mailbox|shared_lock)\.h$",
          "threads meet in base/mailbox.h; base/shared_lock.h protects what a library does not"),
     Rule("owner-thread", r"#\s*include\s*<(thread|pthread\.h|future)>|\bstd::(jthread|thread|async)\b",
-         r"src/(engine/(worker|dispatcher|snapshot_disk|media_encodings)|net/offload|base/thread_name|app/)|" + TEST,
-         "threads are started by engine/worker, engine/dispatcher, engine/snapshot_disk, "
+         r"src/(engine/(worker|dispatcher|snapshot_disk|snapshot_exchange|media_encodings)|net/offload|base/thread_name|app/)|" + TEST,
+         "threads are started by engine/worker, engine/dispatcher, engine/snapshot_disk, engine/snapshot_exchange, "
          "engine/media_encodings, net/offload and app"),
     Rule("owner-atomic", r"#\s*include\s*<atomic>|\bstd::atomic", r"src/(base|engine|net)/|src/app/(log_writer|record_writer|kv_publisher|exit_guard|queue_thread)|src/model/(core_share|(llama|sim|sleepy)_)|" + TEST,
          "atomics live in base, engine, net, app/log_writer, app/record_writer, app/kv_publisher, app/exit_guard, app/queue_thread, model/core_share, model/llama_* and model/sim_*"),

@@ -8,7 +8,7 @@ const mib = 1024 * 1024;
 export const recordingLimits = { bytes: 128 * mib, piece: 16 * mib, workers: 1024, steps: 100_000 };
 
 const magic = 'chasqui-record ';
-const version = '5\n'; // src/record/record_format.h
+const version = '6\n'; // src/record/record_format.h
 const pieceHead = 16; // stream, length, checksum
 const recordHead = 5; // kind, length
 const atOnce = 256 * 1024; // bytes read

@@ -17,7 +17,7 @@ const folder = mkdtempSync(path.join(tmpdir(), 'chasqui-recording-'));
 test.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
 const file = (name) => path.join(folder, name);
 const signal = new AbortController().signal;
-const magic = 'chasqui-record 5\n';
+const magic = 'chasqui-record 6\n';
 const asFile = (bytes, name = 'x.record') => new File([bytes], name);
 const read = (bytes, options = {}) => readRecording(asFile(bytes), { signal, ...options });
 const demoModel = path.join(import.meta.dirname, '../../models/demo/chasqui-demo.gguf');
@@ -350,7 +350,7 @@ describe('the view of the batch', () => {
     const damaged = Buffer.from(plain);
     damaged.writeUInt32LE(77, piecesOf(plain)[1][0] + 4);
     writeFileSync(file('damaged'), damaged);
-    writeFileSync(file('version'), plain.toString('latin1').replace('record 5', 'record 9'), 'latin1');
+    writeFileSync(file('version'), plain.toString('latin1').replace('record 6', 'record 9'), 'latin1');
     writeFileSync(file('picture.png'), Buffer.from([137, 80, 78, 71]));
     writeFileSync(file('other.json'), '{}');
     writeFileSync(file('<img src=x onerror=alert(1)>'), 'nothing');

@@ -20,6 +20,7 @@ EngineConfig engine_settings(const ServeConfig& config, const ModelInfo& model, 
                              const Folders& folders, std::uint64_t first_request) {
   EngineConfig out = engine_config(config, model, shape);
   out.disk = folders.snapshots;
+  out.shared_snapshots = folders.shared_snapshots;
   out.encodings = folders.encodings;
   if (out.encodings) out.reuse.disk->bytes -= disk_for_encodings(config);
   out.first_request = first_request;

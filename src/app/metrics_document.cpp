@@ -153,6 +153,7 @@ std::string metrics_document() {
   const AllBatchMetrics batches{};
   const IdempotencyMetrics idempotency{};
   const EncodingMetrics encodings{};
+  const ExchangeMetrics exchange{};
   const KeeperMetrics keeper{};
   const SwapMetrics swaps{};
   const LoadedModel no_model;
@@ -168,6 +169,7 @@ std::string metrics_document() {
   page.label_with({});
   for (const EngineMetrics& metrics : engine) metrics.add_shared_to(page);
   for (const EngineMetrics& metrics : engine) metrics.of_disk.add_to(page);
+  exchange.add_to(page);
   for (const EngineMetrics& metrics : engine) metrics.of_media.add_to(page);
   encodings.add_to(page);
   door.add_to(page);

@@ -95,6 +95,11 @@ Result<Folders> open_folders(const ServeConfig& config, ModelParts& parts, const
   const auto identity = parts.model.identify(context, shape);
   if (!identity) return identity.error();
   parts.identity = *identity;
+  if (config.shared.wanted() && !config.cache_disk.empty()) {
+    auto shared = open_shared_snapshots(config.shared, *identity);
+    if (!shared) return shared.error();
+    out.shared_snapshots = std::move(*shared);
+  }
   if (before != nullptr) {
     if (before->snapshots) out.snapshots = before->snapshots->hand_over(*identity);
     out.encodings = before->encodings;  // each file says of which projector it is

@@ -25,6 +25,7 @@ namespace chasqui {
 // user alone.
 struct Folders {
   std::shared_ptr<SnapshotFolder> snapshots;
+  SharedSnapshotStores shared_snapshots;      // beside snapshots, where nodes share them
   std::shared_ptr<EncodingFolder> encodings;  // beside snapshots, where a model reads pictures or sounds, or did
   std::unique_ptr<SessionStore> sessions;
   std::shared_ptr<SharedSessionStore> shared_sessions;  // in its place

@@ -10,6 +10,7 @@
 #include "base/random_id.h"
 #include "store/redis_leases.h"
 #include "store/shared_sessions.h"
+#include "store/shared_snapshots.h"
 
 namespace chasqui {
 namespace {
@@ -33,8 +34,8 @@ Error of_flag(const std::string& flag, Error error) {
 void add_shared_store_options(CLI::App& app, SharedStoreFlags& flags) {
   app.option_defaults()->group("What nodes share");
   app.add_option("--shared-store", flags.objects.url,
-                 "keeps sessions for all nodes: s3://BUCKET[/PREFIX], dav[s]://[USER:PASSWORD@]HOST/PATH, or a folder "
-                 "that all mount")
+                 "keeps sessions and prefixes for all nodes: s3://BUCKET[/PREFIX], "
+                 "dav[s]://[USER:PASSWORD@]HOST/PATH, or a folder that all mount")
       ->envname("CHASQUI_SHARED_STORE")
       ->type_name("URL");
   app.add_option("--shared-store-key", flags.objects.key_file,
@@ -45,6 +46,10 @@ void add_shared_store_options(CLI::App& app, SharedStoreFlags& flags) {
               "time without an answer after which the store, or Redis, counts as down")
       ->envname("CHASQUI_SHARED_STORE_TIMEOUT")
       ->check(CLI::Range(1.0, 600.0));
+  app.add_option("--shared-cache-mib", flags.cache_mib,
+                 "MiB of prefixes that nodes with --cache-disk share there, the same for all nodes; 0: none")
+      ->envname("CHASQUI_SHARED_CACHE_MIB")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
   app.add_option("--session-leases", flags.leases,
                  "says which node has which session: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], or unix:///PATH")
       ->envname("CHASQUI_SESSION_LEASES")
@@ -94,6 +99,18 @@ Result<std::shared_ptr<SharedSessionStore>> open_shared_sessions(const SharedSto
                                      .writer = static_cast<std::uint32_t>(RandomBits()())};
   return std::shared_ptr<SharedSessionStore>(
       std::make_shared<store::SharedSessions>(std::move(config), std::move(parts)));
+}
+
+Result<SharedSnapshotStores> open_shared_snapshots(const SharedStoreFlags& flags, const ModelIdentity& identity) {
+  SharedSnapshotStores out;
+  if (flags.cache_mib == 0) return out;
+  out.bytes = static_cast<std::uint64_t>(flags.cache_mib) << 20;
+  for (std::shared_ptr<SharedSnapshotStore>* store : {&out.index, &out.reads}) {
+    auto opened = store::open_object_store(flags.objects);
+    if (!opened) return of_flag("--shared-store", opened.error());
+    *store = std::make_shared<store::SharedSnapshots>(std::move(*opened), identity, without_login(flags.objects.url));
+  }
+  return out;
 }
 
 std::string shared_root_of(const std::string& model) {

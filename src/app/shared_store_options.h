@@ -1,6 +1,7 @@
 // The flags for what nodes share: a store of objects, and Redis, which says whose each session is. Part of app/config.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "engine/shared_session_store.h"
+#include "engine/shared_snapshot_store.h"
 #include "store/open_store.h"
 
 namespace chasqui {
@@ -16,6 +18,7 @@ namespace chasqui {
 struct SharedStoreFlags {
   store::ObjectStoreConfig objects;  // without a URL: nothing is shared
   std::string leases;                // Redis
+  std::int64_t cache_mib = 16'384;   // of the disk caches' snapshots in the store
 
   bool wanted() const { return !objects.url.empty() || !leases.empty(); }
 };
@@ -30,6 +33,8 @@ Result<void> complete_shared_store(SharedStoreFlags& flags, const std::string& s
 // Errors name the flag.
 Result<std::shared_ptr<SharedSessionStore>> open_shared_sessions(const SharedStoreFlags& flags, const std::string& root,
                                                                  const Checksum& vocabulary);
+// Snapshots of the disk cache in the same store, for a model; index is null where they are not to be shared. As above.
+Result<SharedSnapshotStores> open_shared_snapshots(const SharedStoreFlags& flags, const ModelIdentity& identity);
 // The name of a model as a part of the names of objects, where there are several; no two names give the same.
 std::string shared_root_of(const std::string& model);
 

@@ -14,9 +14,14 @@
 
 namespace chasqui {
 
+// Snapshots that nodes share (engine/snapshot_exchange) are files with numbers of their own, above those of workers.
+constexpr std::uint64_t kSharedFiles = std::uint64_t{0xFFFF} << 48;
+constexpr bool is_shared_file(std::uint64_t file) { return file >= kSharedFiles; }
+
 struct DiskOrder {
   // sync: the files that were removed before it are gone for good; `file` is the ticket of DiskTier::forget().
-  enum class Kind { remove, touch, read, write, sync };
+  // found, gone: never ordered; a shared file that can be read from now on, or not any more.
+  enum class Kind { remove, touch, read, write, sync, found, gone };
 
   Kind kind = Kind::remove;
   std::uint64_t file = 0;
@@ -26,15 +31,16 @@ struct DiskOrder {
   KvSnapshotPtr kv{};
 };
 
-// Of a read, a write or a sync; of the others nothing can be said.
+// Of a read, a write or a sync, or what other nodes have done; of the others nothing can be said.
 struct DiskOutcome {
   DiskOrder::Kind kind = DiskOrder::Kind::read;
   std::uint64_t file = 0;
   std::optional<Error> error{};  // codes as in cache/snapshot_file.h
   Duration took{};
   KvSnapshotPtr kv{};  // a write's own; what was read, when there is no error, and then also
-  LastingKey key{};
+  LastingKey key{};    // … of what was found
   std::vector<Token> tokens{};
+  std::uint64_t bytes = 0;  // of a whole file that was found
 };
 
 }  // namespace chasqui

@@ -196,6 +196,22 @@ std::vector<std::byte> pack_snapshot(const ModelIdentity& identity, LastingKey k
   return out;
 }
 
+std::span<const std::byte> packed_head(std::span<const std::byte> packed) {
+  return packed.first(bytes_of_head(packed));
+}
+
+Result<SnapshotHead> unpack_snapshot_head(std::span<const std::byte> bytes, const ModelIdentity& identity,
+                                          const SnapshotLimits& limits) {
+  if (bytes.size() < kHeadBytes) return damaged("it is too short");
+  // The size of the whole is what it says.
+  const std::uint64_t whole = snapshot_file_bytes(get<std::uint32_t>(bytes, 12), get<std::uint64_t>(bytes, 16));
+  if (auto good = check_head(bytes, whole, identity, limits); !good) return good.error();
+  if (bytes.size() != bytes_of_head(bytes)) return damaged("it does not end behind its tokens");
+  Opened opened;
+  if (auto good = read_head(bytes, opened); !good) return good.error();
+  return std::move(opened.head);
+}
+
 Result<LoadedSnapshot> unpack_snapshot(std::span<const std::byte> bytes, const ModelIdentity& identity,
                                        const SnapshotLimits& limits) {
   if (bytes.size() < kHeadBytes) return damaged("it is too short");

@@ -75,6 +75,11 @@ Result<LoadedSnapshot> read_snapshot(int folder, const std::string& name, const 
 // REQUIRES: as write_snapshot()
 std::vector<std::byte> pack_snapshot(const ModelIdentity& identity, LastingKey key, std::span<const Token> tokens,
                                      const KvSnapshot& kv);
+// What of it says whose it is and of which tokens, at the beginning of `packed`.
+std::span<const std::byte> packed_head(std::span<const std::byte> packed);
+// That alone.
+Result<SnapshotHead> unpack_snapshot_head(std::span<const std::byte> bytes, const ModelIdentity& identity,
+                                          const SnapshotLimits& limits);
 Result<LoadedSnapshot> unpack_snapshot(std::span<const std::byte> bytes, const ModelIdentity& identity,
                                        const SnapshotLimits& limits);
 

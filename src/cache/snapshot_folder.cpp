@@ -98,6 +98,12 @@ Result<LoadedSnapshot> SnapshotFolder::read(std::uint64_t number, const Snapshot
   return read_snapshot(folder_.get(), name_of(number), identity_, limits);
 }
 
+Result<SnapshotHead> SnapshotFolder::head(std::uint64_t number, const SnapshotLimits& limits) {
+  const UseGate::Pass pass(*gate_);
+  if (!pass) return of_another_model();
+  return read_snapshot_head(folder_.get(), name_of(number), identity_, limits);
+}
+
 void SnapshotFolder::touch(std::uint64_t number) {
   const UseGate::Pass pass(*gate_);
   if (pass) ::utimensat(folder_.get(), name_of(number).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);

@@ -45,6 +45,8 @@ class SnapshotFolder {
 
   Result<void> write(std::uint64_t number, LastingKey key, std::span<const Token> tokens, const KvSnapshot& kv);
   Result<LoadedSnapshot> read(std::uint64_t number, const SnapshotLimits& limits);
+  // Without the KV.
+  Result<SnapshotHead> head(std::uint64_t number, const SnapshotLimits& limits);
   // It was used just now, as the next scan() will see.
   void touch(std::uint64_t number);
   // A file that is not there is removed already.

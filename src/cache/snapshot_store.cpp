@@ -14,6 +14,9 @@ constexpr int kCountBits = 48;
 
 std::uint64_t giver(std::uint64_t number) { return number >> kCountBits; }
 
+// Nodes keep fewer (engine/shared_snapshot_store.h); what is there beyond them is not looked for.
+constexpr std::size_t kSharedMax = 16'384;
+
 }  // namespace
 
 SnapshotStore::SnapshotStore(const Limits& limits)
@@ -22,16 +25,18 @@ SnapshotStore::SnapshotStore(const Limits& limits)
 }
 
 void SnapshotStore::found(FoundSnapshot file) {
+  const bool shared = is_shared_file(file.number);
+  if (shared && contains(file.number)) return;
   if (giver(file.number) == limits_.worker) last_file_ = std::max(last_file_, file.number);
   Entry entry;
-  entry.own = giver(file.number) % limits_.workers == limits_.worker;
-  if (!entry.own && (!file.usable || entries_.size() >= limits_.files)) return;
+  entry.own = !shared && giver(file.number) % limits_.workers == limits_.worker;
+  if (!entry.own && (!file.usable || (shared ? shared_ >= kSharedMax : in_folder() >= limits_.files))) return;
   entry.bytes = file.bytes;
   entry.state = file.usable ? State::there : State::foreign;
   if (file.usable) {
     entry.key = file.key;
     entry.length = static_cast<TokenCount>(file.tokens.size());
-    shelves_.try_emplace(file.key).first->second.insert(file.tokens, EntryId{file.number});
+    shelves_of(file.number).try_emplace(file.key).first->second.insert(file.tokens, EntryId{file.number});
     if (limits_.holdings != nullptr && entry.own) entry.holding = limits_.holdings->hold(file.key, file.tokens);
   }
   add(file.number, std::move(entry));
@@ -42,9 +47,10 @@ std::pair<TokenCount, EntryId> SnapshotStore::usable(const RadixTree::Match& fou
   return limits_.cut_anywhere ? std::pair{found.length, found.carrier} : std::pair{found.whole, found.whole_entry};
 }
 
-SnapshotStore::Match SnapshotStore::match(LastingKey key, std::span<const Token> tokens, TokenCount most) const {
-  const auto shelf = shelves_.find(key);
-  if (shelf == shelves_.end()) return {};
+SnapshotStore::Match SnapshotStore::match_in(const Shelves& shelves, LastingKey key, std::span<const Token> tokens,
+                                             TokenCount most) const {
+  const auto shelf = shelves.find(key);
+  if (shelf == shelves.end()) return {};
   const auto limit = static_cast<std::size_t>(std::max(most, 0));
   const auto [length, id] = usable(shelf->second.match(tokens.first(std::min(tokens.size(), limit))));
   if (length == 0) return {};
@@ -67,6 +73,7 @@ bool SnapshotStore::writes(std::uint64_t file, LastingKey key, std::span<const T
 }
 
 void SnapshotStore::touch(std::uint64_t file) {
+  if (is_shared_file(file)) return;
   Entry& entry = entries_.at(file);
   order_.erase(entry.used);
   entry.used = ++last_used_;
@@ -122,7 +129,7 @@ void SnapshotStore::forget(std::uint64_t file) { remove(file); }
 
 bool SnapshotStore::make_room(std::uint64_t bytes, std::size_t files) {
   std::uint64_t bytes_left = bytes_;
-  std::size_t files_left = entries_.size();
+  std::size_t files_left = in_folder();
   std::vector<std::uint64_t> going;
   for (auto next = order_.begin(); over(bytes_left + bytes, files_left + files); ++next) {
     if (next == order_.end()) return false;
@@ -138,9 +145,12 @@ bool SnapshotStore::make_room(std::uint64_t bytes, std::size_t files) {
 }
 
 void SnapshotStore::add(std::uint64_t file, Entry entry) {
-  entry.used = ++last_used_;
-  order_.emplace(entry.used, file);
+  if (!is_shared_file(file)) {
+    entry.used = ++last_used_;
+    order_.emplace(entry.used, file);
+  }
   bytes_ += room_of(entry);
+  shared_ += is_shared_file(file) ? 1 : 0;
   others_ += entry.own ? 0 : 1;
   foreign_ += entry.state == State::foreign ? 1 : 0;
   writing_ += entry.state == State::writing ? 1 : 0;
@@ -152,12 +162,14 @@ void SnapshotStore::remove(std::uint64_t file) {
   CHECK(found != entries_.end(), "a file is forgotten that is not known");
   const Entry& entry = found->second;
   if (entry.state == State::there) {
-    const auto shelf = shelves_.find(entry.key);
+    Shelves& shelves = shelves_of(file);
+    const auto shelf = shelves.find(entry.key);
     shelf->second.erase(EntryId{file});
-    if (shelf->second.empty()) shelves_.erase(shelf);
+    if (shelf->second.empty()) shelves.erase(shelf);
   }
   if (limits_.holdings != nullptr) limits_.holdings->drop(entry.holding);
   order_.erase(entry.used);
+  shared_ -= is_shared_file(file) ? 1 : 0;
   bytes_ -= room_of(entry);
   others_ -= entry.own ? 0 : 1;
   foreign_ -= entry.state == State::foreign ? 1 : 0;
@@ -185,6 +197,7 @@ SnapshotStore::Stats SnapshotStore::stats() const {
   stats.bytes = bytes_;
   stats.evictions = evictions_;
   stats.foreign = foreign_;
+  stats.shared = shared_;
   return stats;
 }
 
@@ -193,25 +206,31 @@ bool SnapshotStore::consistent() const {
   std::size_t there = 0;
   std::size_t foreign = 0;
   std::size_t others = 0;
+  std::size_t shared = 0;
   for (const auto& [file, entry] : entries_) {
     bytes += room_of(entry);
     others += entry.own ? 0 : 1;
+    shared += is_shared_file(file) ? 1 : 0;
     const auto used = order_.find(entry.used);
-    if (used == order_.end() || used->second != file || entry.holds < 0) return false;
+    const bool ordered = used != order_.end() && used->second == file;
+    if (ordered == is_shared_file(file) || entry.holds < 0) return false;
     foreign += entry.state == State::foreign ? 1 : 0;
     if (entry.state != State::there) continue;
     ++there;
-    const auto shelf = shelves_.find(entry.key);
-    if (shelf == shelves_.end() || !shelf->second.contains(EntryId{file})) return false;
+    const Shelves& shelves = is_shared_file(file) ? shared_shelves_ : shelves_;
+    const auto shelf = shelves.find(entry.key);
+    if (shelf == shelves.end() || !shelf->second.contains(EntryId{file})) return false;
   }
   std::size_t shelved = 0;
-  for (const auto& [key, tree] : shelves_) {
-    if (tree.empty() || !tree.consistent()) return false;
-    shelved += tree.size();
+  for (const Shelves* shelves : {&shelves_, &shared_shelves_}) {
+    for (const auto& [key, tree] : *shelves) {
+      if (tree.empty() || !tree.consistent()) return false;
+      shelved += tree.size();
+    }
   }
   if (there + foreign + writing_ != entries_.size()) return false;
-  return bytes == bytes_ && foreign == foreign_ && others == others_ && order_.size() == entries_.size() &&
-         shelved == there;
+  return bytes == bytes_ && foreign == foreign_ && others == others_ && shared == shared_ &&
+         order_.size() + shared == entries_.size() && shelved == there;
 }
 
 }  // namespace chasqui

@@ -3,6 +3,9 @@
 // worker thread only. Invariant: bytes ≤ limits.bytes and files ≤ limits.files once the removals are done, whatever the
 // files are; those of other models and settings only take room, and go like all others in the order of last use.
 //
+// Snapshots that nodes share are found in an index of their own, and take no room: whether the folder has a file of
+// the same tokens has nothing to do with them.
+//
 // Workers share a folder. A number begins with the worker that gave it; at the start each file has one owner, whose
 // room it takes and who alone has it make room, whatever the number of workers was before. The others read it all the
 // same, and find it missing when it has gone.
@@ -17,6 +20,7 @@
 #include <span>
 #include <vector>
 
+#include "cache/disk_order.h"
 #include "cache/radix_tree.h"
 #include "cache/snapshot_folder.h"
 #include "core/model_identity.h"
@@ -30,7 +34,7 @@ class SnapshotStore {
  public:
   struct Limits {
     std::uint64_t bytes = 0;
-    std::size_t files = 65'536;  // bounds the index
+    std::size_t files = 65'536;  // bounds the index of the folder
     bool cut_anywhere = true;    // false: a file is good for exactly its tokens and what follows them
     std::uint32_t worker = 0;    // whose files are made, of so many
     std::uint32_t workers = 1;
@@ -47,18 +51,25 @@ class SnapshotStore {
   struct Stats {
     std::size_t files = 0;    // that are there and its own, as all of these are
     std::size_t foreign = 0;  // … of which are of other models and settings
+    std::size_t shared = 0;   // of all nodes
     std::uint64_t bytes = 0;  // what is being written included
     std::uint64_t evictions = 0;
   };
 
   explicit SnapshotStore(const Limits& limits);
 
-  // It was there at the start. Least recently used first.
+  // It was there at the start, least recently used first; or nodes share it, and then it may be known already.
   void found(FoundSnapshot file);
 
-  // The longest prefix of the tokens, at most `most` of them, that is in a file.
-  Match match(LastingKey key, std::span<const Token> tokens, TokenCount most) const;
-  // A new file of these tokens would be redundant.
+  // The longest prefix of the tokens, at most `most` of them, that is in a file of the folder.
+  Match match(LastingKey key, std::span<const Token> tokens, TokenCount most) const {
+    return match_in(shelves_, key, tokens, most);
+  }
+  // … that is in a file that nodes share.
+  Match match_shared(LastingKey key, std::span<const Token> tokens, TokenCount most) const {
+    return match_in(shared_shelves_, key, tokens, most);
+  }
+  // A new file of these tokens would be redundant in the folder.
   bool covers(LastingKey key, std::span<const Token> tokens) const;
   // It was used just now.
   void touch(std::uint64_t file);
@@ -87,6 +98,7 @@ class SnapshotStore {
   bool consistent() const;
 
  private:
+  using Shelves = std::map<LastingKey, RadixTree>;  // none is empty
   enum class State { foreign, writing, there };
 
   struct Entry {
@@ -101,24 +113,29 @@ class SnapshotStore {
     std::uint64_t holding = 0;  // of HoldingLog
   };
 
+  Shelves& shelves_of(std::uint64_t file) { return is_shared_file(file) ? shared_shelves_ : shelves_; }
+  Match match_in(const Shelves& shelves, LastingKey key, std::span<const Token> tokens, TokenCount most) const;
   std::pair<TokenCount, EntryId> usable(const RadixTree::Match& found) const;
   bool may_go(const Entry& entry) const { return entry.own && entry.state != State::writing && entry.holds == 0; }
   static std::uint64_t room_of(const Entry& entry) { return entry.own ? entry.bytes : 0; }
   bool over(std::uint64_t bytes, std::size_t files) const { return bytes > limits_.bytes || files > limits_.files; }
+  std::size_t in_folder() const { return entries_.size() - shared_; }
   bool make_room(std::uint64_t bytes, std::size_t files);
   void add(std::uint64_t file, Entry entry);
   void absorb_redundant(RadixTree& tree, EntryId by);
   void remove(std::uint64_t file);
 
   const Limits limits_;
-  std::map<LastingKey, RadixTree> shelves_;       // none is empty
+  Shelves shelves_;                               // of files in the folder
+  Shelves shared_shelves_;                        // of files that nodes share
   std::map<std::uint64_t, Entry> entries_;        // by number
-  std::map<std::uint64_t, std::uint64_t> order_;  // least recently used first
+  std::map<std::uint64_t, std::uint64_t> order_;  // least recently used first; of files in the folder
   std::vector<std::uint64_t> removals_;
   std::uint64_t bytes_ = 0;
   std::size_t foreign_ = 0;
   std::size_t writing_ = 0;
-  std::size_t others_ = 0;  // that are not its own
+  std::size_t others_ = 0;  // that are not its own, shared ones included
+  std::size_t shared_ = 0;
   std::uint64_t last_used_ = 0;
   std::uint64_t last_file_;
   std::uint64_t evictions_ = 0;

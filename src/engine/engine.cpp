@@ -105,6 +105,12 @@ void Engine::start_workers(Models models, Models drafts, const std::shared_ptr<c
     found =
         config_.disk->scan(Worker::disk_limits(scheduler_config(config_, models.front()->shape(), models.size(), 0)));
   }
+  if (config_.shared_snapshots.index) {
+    const SnapshotLimits limits =
+        Worker::disk_limits(scheduler_config(config_, models.front()->shape(), models.size(), 0));
+    exchange_ = std::make_unique<SnapshotExchange>(
+        SnapshotExchange::Parts{config_.shared_snapshots, config_.disk, limits}, clock);
+  }
   for (std::unique_ptr<Model>& model : models) {
     const ModelShape shape = model->shape();
     EngineMetrics& metrics = metrics_.emplace_back();
@@ -133,6 +139,7 @@ void Engine::start_workers(Models models, Models drafts, const std::shared_ptr<c
     parts.tokenizer = tokenizer;
     parts.disk = config_.disk;
     parts.found = found;
+    parts.exchange = exchange_.get();
     parts.encodings = config_.encodings;
     parts.sleep_after = config_.sleep_after;
     // Each request in flight posts at most one submit and one cancel; the rest is for late cancels.
@@ -142,6 +149,7 @@ void Engine::start_workers(Models models, Models drafts, const std::shared_ptr<c
     workers_.push_back(
         std::make_unique<Worker>(std::move(parts), clock, outbox_, loads_.emplace_back(), slots, metrics));
   }
+  if (exchange_) exchange_->start();
 }
 
 DispatcherConfig Engine::dispatcher_config() const {
@@ -160,6 +168,7 @@ DispatcherConfig Engine::dispatcher_config() const {
 Engine::~Engine() {
   drain();
   dispatcher_.reset();
+  if (exchange_) exchange_->stop();  // it tells workers
   // All at once, so that it is one step for all of them.
   for (const auto& worker : workers_) worker->stop();
   workers_.clear();
@@ -336,6 +345,7 @@ void Engine::add_metrics_to(MetricsPage& page, const std::string& labels) const 
   if (config_.disk) {
     for (const EngineMetrics& metrics : metrics_) metrics.of_disk.add_to(page);
   }
+  if (exchange_) exchange_->metrics().add_to(page);
   if (config_.encodings) config_.encodings->metrics().add_to(page);
   if (shape_.reads_media) {
     for (const EngineMetrics& metrics : metrics_) metrics.of_media.add_to(page);

@@ -48,6 +48,7 @@ struct EngineConfig {
   std::vector<double> synthetic_acceptance;
   std::vector<std::string> adapters;                   // names, for metrics
   std::shared_ptr<SnapshotFolder> disk;                // with reuse.disk; of all workers together
+  SharedSnapshotStores shared_snapshots;               // with `disk`; what nodes share
   std::shared_ptr<EncodingFolder> encodings;  // … of pictures and sounds; null: they are kept in memory alone
   Duration sleep_after{};                              // a worker without work puts its model to sleep; zero: never
   Duration stuck_after = kTimeLimit<"stuck_seconds">;  // a step that takes longer means that the worker hangs
@@ -180,6 +181,7 @@ class Engine {
   std::atomic<std::uint64_t> next_id_{1};
   std::atomic<std::size_t> in_flight_{0};
   std::atomic<bool> draining_{false};
+  std::unique_ptr<SnapshotExchange> exchange_;  // null: nothing is shared
   Workers workers_;
   std::unique_ptr<Dispatcher> dispatcher_;  // none for one worker
 };

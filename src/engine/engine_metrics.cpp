@@ -247,7 +247,8 @@ void EngineMetrics::follow_reuse(const Reuse& reuse) {
 }
 
 void EngineMetrics::count_disk(const DiskOutcome& outcome) {
-  if (outcome.kind == DiskOrder::Kind::sync) return;
+  const bool is_of_folder = outcome.kind == DiskOrder::Kind::read || outcome.kind == DiskOrder::Kind::write;
+  if (!is_of_folder || is_shared_file(outcome.file)) return;
   const bool reads = outcome.kind == DiskOrder::Kind::read;
   (reads ? disk_read_seconds : disk_write_seconds).observe(to_seconds(outcome.took));
   if (!outcome.error) {

@@ -84,6 +84,7 @@ void SnapshotDisk::read(const DiskOrder& order, DiskOutcome& outcome) {
 
 void SnapshotDisk::write(DiskOrder& order, DiskOutcome& outcome) {
   outcome.kv = std::move(order.kv);
+  outcome.key = order.key;
   if (auto written = folder_->write(order.file, order.key, order.tokens, *outcome.kv); !written) {
     if (!complained_) {
       log_warning("a snapshot could not be written",

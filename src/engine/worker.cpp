@@ -44,6 +44,7 @@ Worker::Worker(Parts parts, const Clock& clock, Mailbox<Event>& outbox, LoadBoar
       tap_(std::move(parts.tap)),
       holdings_(std::move(parts.holdings)),
       scheduler_(encoding_apart(parts.scheduler, *model_)),
+      exchange_(parts.exchange),
       disk_(open_disk(parts)),
       encodings_(start_encodings(parts)),
       runner_(*model_, *tokenizer_, clock, make_drafter(parts)),
@@ -85,11 +86,13 @@ std::unique_ptr<SnapshotDisk> Worker::open_disk(Parts& parts) {
                                  {"foreign", there.foreign},
                                  {"bytes", there.bytes}});
   const SnapshotLimits limits = disk_limits(parts.scheduler);
-  return std::make_unique<SnapshotDisk>(std::move(parts.disk), limits, clock_, [this](DiskOutcome outcome) {
+  const auto deliver = [this](DiskOutcome outcome) {
     std::vector<Command> one;
     one.emplace_back(std::move(outcome));
     inbox_.push_all(one);  // never refused: a caller waits for it
-  });
+  };
+  if (exchange_ != nullptr) exchange_->join(deliver);
+  return std::make_unique<SnapshotDisk>(std::move(parts.disk), limits, clock_, deliver);
 }
 
 bool Worker::cancel(RequestId id) {
@@ -241,28 +244,6 @@ void Worker::answer_slot_queries() {
     command.answer->tell();
   }
   asked_.clear();
-}
-
-void Worker::forget_tenant(ForgetCommand command) {
-  if (encodings_) {
-    command.forgetting->also();
-    encodings_->forget_tenant(command.tenant, [forgetting = command.forgetting](std::size_t files, bool all) {
-      forgetting->done(files, all);
-    });
-  }
-  const std::size_t copies = scheduler_.forget_tenant(command.tenant, ++last_ticket_);
-  const bool files = scheduler_.disk() != nullptr && scheduler_.disk()->erasing(last_ticket_);
-  if (!files) return command.forgetting->done(copies, true);
-  forgotten_.emplace(last_ticket_, Forgotten{copies, std::move(command.forgetting)});
-}
-
-void Worker::take_outcome(DiskOutcome outcome) {
-  if (auto erased = forgotten_.extract(outcome.kind == DiskOrder::Kind::sync ? outcome.file : 0)) {
-    if (outcome.error) log_error("files could not be erased", {{"reason", outcome.error->message}});
-    erased.mapped().forgetting->done(erased.mapped().copies, !outcome.error);
-  }
-  metrics_.count_disk(outcome);
-  scheduler_.disk_done(std::move(outcome), clock_.now());
 }
 
 void Worker::compute() {

@@ -21,6 +21,7 @@
 #include "engine/runner.h"
 #include "engine/slot_board.h"
 #include "engine/snapshot_disk.h"
+#include "engine/snapshot_exchange.h"
 #include "engine/step_ring.h"
 #include "sched/scheduler.h"
 
@@ -111,6 +112,7 @@ class Worker {
     std::size_t inbox_max = 0;
     std::shared_ptr<SnapshotFolder> disk;  // with scheduler.reuse.disk
     std::vector<FoundSnapshot> found;      // what is in it, all workers' files
+    SnapshotExchange* exchange = nullptr;  // with `disk`; is stopped before the worker goes; null: nothing is shared
     std::shared_ptr<EncodingFolder> encodings;  // null: pictures and sounds are kept in memory alone
     Duration sleep_after{};                // without work the model sleeps; zero: never
     std::size_t number = 0;                // for the log
@@ -162,6 +164,7 @@ class Worker {
   void wake_up();
   void answer_slot_queries();
   void forget_tenant(ForgetCommand command);
+  void erase_shared(const ForgetCommand& command);
   void take_outcome(DiskOutcome outcome);
   void order_disk();
   std::unique_ptr<MediaEncodings> start_encodings(Parts& parts);
@@ -201,6 +204,7 @@ class Worker {
   const std::unique_ptr<SchedulerTap> tap_;
   const std::unique_ptr<HoldingLog> holdings_;
   Scheduler scheduler_;
+  SnapshotExchange* const exchange_;          // null: nothing is shared
   const std::unique_ptr<SnapshotDisk> disk_;  // after inbox_, which its thread writes to; null: there is none
   std::vector<DiskOrder> orders_;
   const std::unique_ptr<MediaEncodings> encodings_;  // as disk_; null: the model encodes nothing, or in its steps

@@ -1,5 +1,5 @@
 // The part of Worker that has nothing to compute: it waits for commands, its model sleeps and wakes, and what its slots
-// and its cache hold goes where it is kept.
+// and its cache hold goes where it is kept, or is erased.
 #include <algorithm>
 
 #include "base/log.h"
@@ -54,10 +54,48 @@ void Worker::wake_up() {
   log_info("the model is awake again", {{"worker", number_}, {"took_ms", to_milliseconds(now - started)}});
 }
 
+void Worker::forget_tenant(ForgetCommand command) {
+  if (encodings_) {
+    command.forgetting->also();
+    encodings_->forget_tenant(command.tenant, [forgetting = command.forgetting](std::size_t files, bool all) {
+      forgetting->done(files, all);
+    });
+  }
+  if (exchange_ != nullptr) erase_shared(command);
+  const std::size_t copies = scheduler_.forget_tenant(command.tenant, ++last_ticket_);
+  const bool files = scheduler_.disk() != nullptr && scheduler_.disk()->erasing(last_ticket_);
+  if (!files) return command.forgetting->done(copies, true);
+  forgotten_.emplace(last_ticket_, Forgotten{copies, std::move(command.forgetting)});
+}
+
+void Worker::take_outcome(DiskOutcome outcome) {
+  if (auto erased = forgotten_.extract(outcome.kind == DiskOrder::Kind::sync ? outcome.file : 0)) {
+    if (outcome.error) log_error("files could not be erased", {{"reason", outcome.error->message}});
+    erased.mapped().forgetting->done(erased.mapped().copies, !outcome.error);
+  }
+  metrics_.count_disk(outcome);
+  const bool written = outcome.kind == DiskOrder::Kind::write;
+  const std::uint64_t file = outcome.file;
+  const std::uint64_t tenant = outcome.key.tenant;
+  scheduler_.disk_done(std::move(outcome), clock_.now());
+  if (exchange_ != nullptr && written && scheduler_.disk()->contains(file)) exchange_->offer(file, tenant);
+}
+
+// Its files are not there any more when what of them was offered before is erased, too.
+void Worker::erase_shared(const ForgetCommand& command) {
+  const auto tenant = scheduler_.reuse().lasting_name(command.tenant);
+  if (!tenant) return;
+  command.forgetting->also();
+  exchange_->erase(*tenant, [forgetting = command.forgetting](std::size_t snapshots, bool all) {
+    forgetting->done(snapshots, all);
+  });
+}
+
 void Worker::order_disk() {
   if (!disk_) return;
   if (scheduler_.idle()) scheduler_.rest_disk();
   scheduler_.take_disk_orders(orders_);
+  if (exchange_ != nullptr) exchange_->take(number_, orders_);
   disk_->order(orders_);
 }
 

@@ -13,7 +13,7 @@
 
 namespace chasqui {
 
-inline constexpr std::string_view kRecordMagic = "chasqui-record 5\n";
+inline constexpr std::string_view kRecordMagic = "chasqui-record 6\n";
 
 enum class TapKind : std::uint8_t {
   head = 1,

@@ -8,7 +8,16 @@ namespace chasqui {
 namespace {
 
 constexpr std::uint64_t kSnapshotBytesMax = std::uint64_t{1} << 48;
-constexpr std::size_t kOrderKinds = static_cast<std::size_t>(DiskOrder::Kind::sync) + 1;
+constexpr std::size_t kOrderKinds = static_cast<std::size_t>(DiskOrder::Kind::gone) + 1;
+constexpr std::size_t kErrorCodes = static_cast<std::size_t>(ErrorCode::internal) + 1;
+
+// What nodes share, as the store has it.
+bool is_as_shared(const DiskOutcome& outcome) {
+  if (outcome.kind == DiskOrder::Kind::gone) return is_shared_file(outcome.file);
+  if (outcome.kind != DiskOrder::Kind::found) return true;
+  return is_shared_file(outcome.file) && !outcome.tokens.empty() &&
+         outcome.bytes >= snapshot_file_bytes(outcome.tokens.size(), 0);
+}
 
 // Null: there is no such snapshot.
 KvSnapshotPtr snapshot_of(std::uint64_t bytes, std::size_t tokens, TokenCount block) {
@@ -63,7 +72,8 @@ void Replayer::find_on_disk(ByteReader& io) {
   FoundSnapshot file;
   io(file.number, file.bytes, file.usable, file.key.tenant, file.key.adapter);
   io.tokens(file.tokens);
-  const bool good = !file.usable || (!file.tokens.empty() && file.bytes >= snapshot_file_bytes(file.tokens.size(), 0));
+  const std::uint64_t head = snapshot_file_bytes(file.tokens.size(), 0);
+  const bool good = !is_shared_file(file.number) && (!file.usable || (!file.tokens.empty() && file.bytes >= head));
   if (io.failed() || !good || !found_.insert(file.number).second) return fails("a file was found that cannot be");
   scheduler_->found_on_disk(std::move(file));
 }
@@ -75,12 +85,16 @@ void Replayer::end_on_disk(ByteReader& io) {
   TimePoint now{};
   bool failed = false;
   bool read = false;
+  ErrorCode code{};
   io.choice(outcome.kind, kOrderKinds);
-  io(outcome.file, failed, outcome.took, now, read, bytes, block, outcome.key.tenant, outcome.key.adapter);
+  io(outcome.file, failed);
+  io.choice(code, kErrorCodes);
+  io(outcome.took, now, read, bytes, block, outcome.key.tenant, outcome.key.adapter, outcome.bytes);
   io.tokens(outcome.tokens);
-  if (failed) outcome.error = Error{ErrorCode::unavailable, "as recorded", ""};
+  if (failed) outcome.error = Error{code, "as recorded", ""};
   if (read) outcome.kv = snapshot_of(bytes, outcome.tokens.size(), block);
-  if (io.failed() || (read && !outcome.kv)) return fails("what came of the disk is not whole");
+  const bool whole = !io.failed() && (!read || outcome.kv) && is_as_shared(outcome);
+  if (!whole) return fails("what came of the disk is not whole");
   if (outcome.kind == DiskOrder::Kind::read && !scheduler_->disk()->reading(outcome.file)) {
     return fails("a file was read that was not asked for");
   }

@@ -128,12 +128,13 @@ void SchedulerRecorder::disk_done(const DiskOutcome& outcome, TimePoint now) {
   StandIns::Place place = stand_ins_.begin();
   const std::vector<Token>& tokens = stand_ins_of(outcome.tokens, place);
   const bool failed = outcome.error.has_value();
+  const ErrorCode code = failed ? outcome.error->code : ErrorCode{};
   const bool read = outcome.kind == DiskOrder::Kind::read && outcome.kv != nullptr;
   const std::size_t bytes = read ? outcome.kv->size() : 0;
   const TokenCount block = read ? outcome.kv->block_tokens() : 0;
   record(TapKind::disk_done, [&](ByteWriter& io) {
-    io(static_cast<std::uint32_t>(outcome.kind), outcome.file, failed, outcome.took, now, read, bytes, block,
-       stand_ins_.of_name(outcome.key.tenant), outcome.key.adapter);
+    io(static_cast<std::uint32_t>(outcome.kind), outcome.file, failed, static_cast<std::uint32_t>(code), outcome.took,
+       now, read, bytes, block, stand_ins_.of_name(outcome.key.tenant), outcome.key.adapter, outcome.bytes);
     io.tokens(tokens);
   });
 }

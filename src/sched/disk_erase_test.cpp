@@ -55,7 +55,7 @@ TEST_F(DiskErase, WaitsForAFileThatIsBeingWritten) {
 TEST_F(DiskErase, WaitsForAFileThatIsBeingRead) {
   run();
   cache_.erase_tenant(kDiskKey.tenant);
-  ASSERT_NE(tier_.read(kDiskKey, tokens_, 100, 0, kRowSeconds, 0).file, 0u);
+  ASSERT_NE(tier_.read(kDiskKey, tokens_, 100, {0, kRowSeconds, 0}).file, 0u);
   Orders reading = take();
   EXPECT_EQ(tier_.forget(kDiskTenant, 9), 1u);
   EXPECT_TRUE(take().empty());

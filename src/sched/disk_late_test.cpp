@@ -48,7 +48,7 @@ class DiskLate : public testing::Test {
     for (Orders orders = take(); !orders.empty(); orders = take()) carry_out(std::move(orders));
   }
   std::uint64_t read(std::size_t prompt) {
-    return tier_.read(kDiskKey, prompts_[prompt], kPrompt, 0, kRowSeconds, 0).file;
+    return tier_.read(kDiskKey, prompts_[prompt], kPrompt, {0, kRowSeconds, 0}).file;
   }
   // What memory has of it is its own.
   bool is_back(std::size_t prompt) const {

@@ -11,16 +11,20 @@
 namespace chasqui {
 namespace {
 
-// Until the first reads were timed: a disk in the network.
+// Until the first reads were timed: a disk in the network, and a store that is asked over HTTP.
 constexpr double kReadSecondsPerByte = 1 / 200e6;
-// What a read costs however short the file is.
+constexpr double kSharedSecondsPerByte = 1 / 100e6;
 constexpr double kReadSeconds = 0.001;
-// Reads at a time, so that the disk is never without one, and a more urgent request need not wait for many. Each has
-// room reserved in the cache.
+constexpr double kSharedSeconds = 0.02;
+// Reads at a time, so that the disk is never without one, and a more urgent request need not wait for many; the same
+// number of what nodes share. Each has room reserved in the cache.
 constexpr std::size_t kReadsMax = 2;
 // When a read is late.
 constexpr double kLateFactor = 10;
 constexpr Duration kLateAfter = seconds(5);
+constexpr Duration kSharedLateAfter = seconds(2);
+// After a read that the store has not answered.
+constexpr Duration kSharedRest = seconds(30);
 // Entries whose tokens a step may compare with those on disk, to find one to write ahead.
 constexpr int kAheadLookedAt = 4;
 
@@ -40,7 +44,8 @@ DiskTier::DiskTier(const DiskLimits& limits, bool cut_anywhere, PrefixCache& cac
     : limits_(limits),
       cache_(cache),
       store_(store_limits(limits, cut_anywhere)),
-      read_seconds_per_byte_(kReadSecondsPerByte) {}
+      paces_{Pace{kReadSeconds, kReadSecondsPerByte, kLateAfter},
+             Pace{kSharedSeconds, kSharedSecondsPerByte, kSharedLateAfter}} {}
 
 // Of keys whose tenant has one.
 std::optional<LastingKey> DiskTier::lasting(PrefixKey key) const {
@@ -49,14 +54,12 @@ std::optional<LastingKey> DiskTier::lasting(PrefixKey key) const {
   return LastingKey{name->second, key.adapters};
 }
 
-double DiskTier::read_seconds(std::uint64_t bytes) const {
-  return kReadSeconds + read_seconds_per_byte_ * static_cast<double>(bytes);
-}
-
 // One that is begun now. They are read one after the other.
-TimePoint DiskTier::due_in(double expected) const {
-  for (const auto& [file, reading] : reading_) expected += reading.expected;
-  return now_ + std::max(kLateAfter, from_seconds(kLateFactor * expected));
+TimePoint DiskTier::due_in(double expected, std::uint64_t file) {
+  for (const auto& [other, reading] : reading_) {
+    if (is_shared_file(other) == is_shared_file(file)) expected += reading.expected;
+  }
+  return now_ + std::max(pace_of(file).late_after, from_seconds(kLateFactor * expected));
 }
 
 void DiskTier::look_at_reads(TimePoint now) {
@@ -68,25 +71,45 @@ void DiskTier::look_at_reads(TimePoint now) {
   }
 }
 
-DiskTier::Wait DiskTier::read(PrefixKey key, std::span<const Token> tokens, TokenCount most, TokenCount known,
-                              double row_seconds, double restore_seconds_per_byte) {
+// Nothing: computing is as quick, or a read of the same kind is late.
+std::optional<DiskTier::Candidate> DiskTier::candidate(const SnapshotStore::Match& match, const Worth& worth) {
+  if (match.length < worth.known + kWorthWaiting) return std::nullopt;
+  const bool shared = is_shared_file(match.file);
+  if (shared && now_ < shared_from_) return std::nullopt;
+  const bool hangs = std::ranges::any_of(
+      reading_, [shared](const auto& each) { return each.second.late && is_shared_file(each.first) == shared; });
+  if (hangs && !reading(match.file)) return std::nullopt;
+  const auto saved = static_cast<double>(match.length - worth.known);
+  if (worth.row_seconds <= 0) return Candidate{match, saved};
+  const Pace& pace = pace_of(match.file);
+  const double per_byte = pace.seconds_per_byte + worth.restore_seconds_per_byte;
+  const double gain = worth.row_seconds * saved - pace.seconds - per_byte * static_cast<double>(match.kv_bytes);
+  if (gain < 0) return std::nullopt;
+  return Candidate{match, gain};
+}
+
+DiskTier::Wait DiskTier::read(PrefixKey key, std::span<const Token> tokens, TokenCount most, const Worth& worth) {
   const auto name = lasting(key);
   if (!name) return {};
-  const SnapshotStore::Match match = store_.match(*name, tokens, most);
-  if (match.length < known + kWorthWaiting) return {};
-  const double restore = restore_seconds_per_byte * static_cast<double>(match.kv_bytes);
-  const double gain = row_seconds * static_cast<double>(match.length - known);
-  const double expected = read_seconds(match.kv_bytes);
-  if (row_seconds > 0 && gain < expected + restore) return {};
+  std::optional<Candidate> best = candidate(store_.match(*name, tokens, most), worth);
+  const std::optional<Candidate> shared = candidate(store_.match_shared(*name, tokens, most), worth);
+  if (shared && (!best || shared->gain > best->gain)) best = shared;
+  if (!best) return {};
+  const SnapshotStore::Match& match = best->match;
   if (reading(match.file)) return {match.file, true};
-  if (std::ranges::any_of(reading_, [](const auto& each) { return each.second.late; })) return {};
-  if (reading_.size() >= kReadsMax) return {reading_.begin()->first, false};
+  const bool is_shared = is_shared_file(match.file);
+  const auto alike = [is_shared](const auto& each) { return is_shared_file(each.first) == is_shared; };
+  if (std::cmp_greater_equal(std::ranges::count_if(reading_, alike), kReadsMax)) {
+    return {std::ranges::find_if(reading_, alike)->first, false};
+  }
   const auto bytes = static_cast<std::size_t>(match.kv_bytes);
   if (!cache_.reserve(bytes)) return {};
   take_evicted();
   store_.hold(match.file);
   store_.touch(match.file);
-  reading_.emplace(match.file, Reading{key, *name, bytes, expected, due_in(expected)});
+  const Pace& pace = pace_of(match.file);
+  const double expected = pace.seconds + pace.seconds_per_byte * static_cast<double>(bytes);
+  reading_.emplace(match.file, Reading{key, *name, bytes, expected, due_in(expected, match.file)});
   orders_.push_back({.kind = DiskOrder::Kind::read, .file = match.file});
   return {match.file, true};
 }
@@ -109,11 +132,13 @@ void DiskTier::refused(PrefixKey key, std::span<const Token> tokens) {
     written_in_vain_ = true;
     ++refused_;
   }
-  const SnapshotStore::Match match = store_.match(*name, tokens, static_cast<TokenCount>(tokens.size()));
-  if (std::cmp_less(match.length, tokens.size()) || match.tokens != match.length) return;
-  if (reading_.contains(match.file)) return;  // what comes of it will be tried, and end here again
-  ++refused_;
-  store_.forget(match.file);
+  const auto length = static_cast<TokenCount>(tokens.size());
+  for (const auto& match : {store_.match(*name, tokens, length), store_.match_shared(*name, tokens, length)}) {
+    if (match.length < length || match.tokens != match.length) continue;
+    if (reading_.contains(match.file)) continue;  // what comes of it will be tried, and end here again
+    ++refused_;
+    store_.forget(match.file);
+  }
 }
 
 std::size_t DiskTier::forget(std::uint64_t tenant, std::uint64_t ticket) {
@@ -261,6 +286,11 @@ void DiskTier::done(DiskOutcome outcome, double row_seconds, TimePoint now) {
     cache_.discard(std::move(outcome.kv));
   } else if (outcome.kind == DiskOrder::Kind::sync) {
     erasures_.erase(outcome.file);
+  } else if (outcome.kind == DiskOrder::Kind::found) {
+    store_.found({outcome.file, outcome.bytes, true, outcome.key, std::move(outcome.tokens)});
+  } else if (outcome.kind == DiskOrder::Kind::gone) {
+    // What is being read says so itself.
+    if (store_.contains(outcome.file) && !reading_.contains(outcome.file)) store_.forget(outcome.file);
   }
 }
 
@@ -273,12 +303,17 @@ void DiskTier::done_reading(DiskOutcome& outcome, double row_seconds, TimePoint 
   store_.release(outcome.file);
   const bool good = !reading.in_vain && !outcome.error && outcome.kv && outcome.key == reading.lasting &&
                     outcome.kv->size() <= reading.reserved;
+  if (is_shared_file(outcome.file) && outcome.error && outcome.error->code == ErrorCode::unavailable) {
+    shared_from_ = now + kSharedRest;
+    if (!reading.in_vain) return;
+  }
   if (!good) return forget_file(outcome.file);
   // What hung says nothing of the next read, and a disk that seems too slow is not asked again.
   if (!reading.late) {
+    Pace& pace = pace_of(outcome.file);
     const double bytes = static_cast<double>(outcome.kv->size());
-    const double measured = std::max(0.0, to_seconds(outcome.took) - kReadSeconds) / std::max(1.0, bytes);
-    read_seconds_per_byte_ += kQuickWeight * (measured - read_seconds_per_byte_);
+    const double measured = std::max(0.0, to_seconds(outcome.took) - pace.seconds) / std::max(1.0, bytes);
+    pace.seconds_per_byte += kQuickWeight * (measured - pace.seconds_per_byte);
   }
   const std::chrono::duration<double> cost(static_cast<double>(outcome.tokens.size()) * row_seconds);
   cache_.insert(reading.key, outcome.tokens, std::move(outcome.kv), std::chrono::duration_cast<Duration>(cost), now);

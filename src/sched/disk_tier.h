@@ -14,9 +14,15 @@
 //
 // A read that takes ten times as long as it should, and five seconds at least, is late: no request waits for it any
 // more, and no read begins until it has come back, since the disk may hang. What comes back is good as ever.
+//
+// What nodes share is read like a file, where that saves more than the file that is here; a store that is slow or hangs
+// has nothing to do with reads of the folder, nor they with it. After a read that the store did not answer, none of
+// them begins for half a minute, and what it is to have stays known. What other nodes have written and removed comes
+// as outcomes that nothing was ordered for.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -62,6 +68,7 @@ class DiskTier {
 
   // --- at the start
 
+  // … or by another node, at any time, and then it may be known already.
   void found(FoundSnapshot file) { store_.found(std::move(file)); }
 
   // --- when requests come and go
@@ -77,11 +84,14 @@ class DiskTier {
   // The outcome of that order has not come back yet.
   bool erasing(std::uint64_t ticket) const { return erasures_.contains(ticket); }
   bool erasing() const { return !erasures_.empty(); }
-  // Whether there is a file worth waiting for, and until which file has been read. `known`: so many tokens are in
-  // memory; `row_seconds`: what it takes to compute one, 0 when that is not known yet; `restore_seconds_per_byte`: to
-  // bring KV from memory into a slot.
-  Wait read(PrefixKey key, std::span<const Token> tokens, TokenCount most, TokenCount known, double row_seconds,
-            double restore_seconds_per_byte);
+  // What a read is to save.
+  struct Worth {
+    TokenCount known = 0;                 // so many tokens are in memory
+    double row_seconds = 0;               // what it takes to compute one; 0: that is not known yet
+    double restore_seconds_per_byte = 0;  // to bring KV from memory into a slot
+  };
+  // Whether there is a file worth waiting for, and until which file has been read.
+  Wait read(PrefixKey key, std::span<const Token> tokens, TokenCount most, const Worth& worth);
   // Before a step: finds the reads that are late.
   void look_at_reads(TimePoint now);
   // A request may wait for it.
@@ -107,6 +117,8 @@ class DiskTier {
   // Everything is to be written that is not on disk, as far as there is room. Nothing else is, from then on, but what
   // has to leave memory: it would take the room.
   void flush();
+  // It can be found, or is being written.
+  bool contains(std::uint64_t file) const { return store_.contains(file); }
   // Something is being written, or waits for it.
   bool writing() const { return written_ != 0 || !queue_.empty(); }
 
@@ -114,7 +126,8 @@ class DiskTier {
 
   // Moves what is to be done to the end of `orders`; to be done in that order.
   void take_orders(std::vector<DiskOrder>& orders);
-  // Everything ordered comes back by this. `row_seconds`: what a token would cost to compute again.
+  // Everything ordered comes back by this, and what other nodes have done. `row_seconds`: what a token would cost to
+  // compute again.
   void done(DiskOutcome outcome, double row_seconds, TimePoint now);
 
   Stats stats() const;
@@ -137,6 +150,17 @@ class DiskTier {
     std::size_t owned = 0;  // bytes that the cache does not count
   };
 
+  // Of reads: from the folder, and of what nodes share.
+  struct Pace {
+    double seconds = 0;  // what a read costs however short the file is
+    double seconds_per_byte = 0;
+    Duration late_after{};  // at least
+  };
+  struct Candidate {
+    SnapshotStore::Match match;
+    double gain = 0;
+  };
+
   // What forget() has still to wait for.
   struct Erasure {
     std::vector<std::uint64_t> files;
@@ -146,8 +170,9 @@ class DiskTier {
   std::optional<LastingKey> lasting(PrefixKey key) const;
   void forget_file(std::uint64_t file);
   void drop_waiting(const std::function<bool(const Waiting&)>& which);
-  double read_seconds(std::uint64_t bytes) const;
-  TimePoint due_in(double expected) const;
+  Pace& pace_of(std::uint64_t file) { return paces_[is_shared_file(file) ? 1 : 0]; }
+  std::optional<Candidate> candidate(const SnapshotStore::Match& match, const Worth& worth);
+  TimePoint due_in(double expected, std::uint64_t file);
   bool fits_below(const PrefixCache::Kept& kept) const;
   void enqueue(PrefixCache::Kept kept, std::size_t owned);
   void write_ahead();
@@ -170,7 +195,8 @@ class DiskTier {
   std::vector<PrefixCache::Kept> evicted_;
   std::vector<std::uint64_t> removals_;
   std::map<std::uint64_t, Erasure> erasures_;  // by ticket
-  double read_seconds_per_byte_;
+  std::array<Pace, 2> paces_;
+  TimePoint shared_from_{};  // nothing that nodes share is read before
   std::uint64_t dropped_ = 0;
   std::uint64_t refused_ = 0;
   std::uint64_t late_ = 0;

@@ -41,7 +41,7 @@ TEST(DiskTierRandom, KeepsItsPromisesWhateverHappens) {
         case 0:
         case 1: cache.insert(key, tokens, disk_snapshot_of(tokens), milliseconds(length), now); break;
         case 2: tier.rest(); break;
-        case 3: tier.read(key, tokens, length, cache.match(key, tokens, length).length, kRowSeconds, 0); break;
+        case 3: tier.read(key, tokens, length, {cache.match(key, tokens, length).length, kRowSeconds, 0}); break;
         case 4: tier.take_orders(orders); break;
         case 5: {
           disk.reads_fail = below(10) == 0;

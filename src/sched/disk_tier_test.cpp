@@ -63,7 +63,7 @@ class DiskTierTest : public testing::Test {
   }
   std::uint64_t read(const Tokens& tokens, TokenCount known = 0, double row_seconds = kRowSeconds,
                      PrefixKey key = kDiskKey) {
-    return tier_.read(key, tokens, static_cast<TokenCount>(tokens.size()), known, row_seconds, 0).file;
+    return tier_.read(key, tokens, static_cast<TokenCount>(tokens.size()), {known, row_seconds, 0}).file;
   }
   TokenCount in_memory(const Tokens& tokens, PrefixKey key = kDiskKey) const {
     return cache_.match(key, tokens, INT32_MAX).length;
@@ -262,14 +262,14 @@ TEST_F(DiskTierTest, TwoWhoWantTheSameFileReadItOnce) {
 TEST_F(DiskTierTest, ARequestThatFindsTheDiskBusyAsksAgainWhenItIsLess) {
   const Tokens fourth = test_prompt(kLong, 4);
   for (const Tokens& tokens : {kFirst, kSecond, kThird, fourth}) write(tokens);
-  EXPECT_TRUE(tier_.read(kDiskKey, kFirst, kLong, 0, kRowSeconds, 0).own);
-  EXPECT_TRUE(tier_.read(kDiskKey, kSecond, kLong, 0, kRowSeconds, 0).own);
-  const DiskTier::Wait third = tier_.read(kDiskKey, fourth, kLong, 0, kRowSeconds, 0);
+  EXPECT_TRUE(tier_.read(kDiskKey, kFirst, kLong, {0, kRowSeconds, 0}).own);
+  EXPECT_TRUE(tier_.read(kDiskKey, kSecond, kLong, {0, kRowSeconds, 0}).own);
+  const DiskTier::Wait third = tier_.read(kDiskKey, fourth, kLong, {0, kRowSeconds, 0});
   EXPECT_FALSE(third.own);
   EXPECT_TRUE(tier_.reading(third.file));
   run_disk();
   EXPECT_FALSE(tier_.reads());
-  EXPECT_TRUE(tier_.read(kDiskKey, fourth, kLong, 0, kRowSeconds, 0).own);
+  EXPECT_TRUE(tier_.read(kDiskKey, fourth, kLong, {0, kRowSeconds, 0}).own);
 }
 
 TEST_F(DiskTierTest, AFileThatCannotBeReadIsForgottenAndRemoved) {

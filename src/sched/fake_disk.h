@@ -40,6 +40,7 @@ class FakeDisk {
         case DiskOrder::Kind::read: read(outcome); break;
         case DiskOrder::Kind::write: write(order, outcome); break;
         case DiskOrder::Kind::sync: break;
+        default: CHECK(false, "nothing else is ordered");
       }
       outcomes.push_back(std::move(outcome));
     }

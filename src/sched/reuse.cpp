@@ -127,8 +127,8 @@ bool Reuse::waits_for_file(const Sequence& waiting, std::span<const Token> token
   name_on_disk(waiting.request());
   // To encode a picture or a sound takes longer than to read what was computed of it.
   if (unit_from(waiting.request().media, known) != nullptr) row_seconds = 0;
-  const DiskTier::Wait wait =
-      disk_->read(key_of(waiting.request()), tokens, waiting.length() - 1, known, row_seconds, copy_seconds_per_byte_);
+  const DiskTier::Wait wait = disk_->read(key_of(waiting.request()), tokens, waiting.length() - 1,
+                                          {known, row_seconds, copy_seconds_per_byte_});
   if (wait.file == 0) return false;
   awaiting_[waiting.id()] = {.file = wait.file};
   if (wait.own) has_read_.insert(waiting.id());

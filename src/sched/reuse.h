@@ -170,6 +170,9 @@ class Reuse {
   bool consistent() const { return cache_.consistent() && (!disk_ || disk_->consistent()); }
   bool keeps_slots() const { return config_.kv_block > 0 && config_.keeps_slots; }
 
+  // What this tenant is called in files; none: nothing of it is kept there.
+  std::optional<std::uint64_t> lasting_name(const Tenant& tenant) const;
+
  private:
   // Nothing: it waited, and may ask again.
   struct Awaited {
@@ -187,7 +190,6 @@ class Reuse {
     return config_.cache.bytes > 0 && request.use_cache && (!request.deterministic || config_.cache.cut_anywhere);
   }
   PrefixKey key_of(const Request& request) const;
-  std::optional<std::uint64_t> lasting_name(const Tenant& tenant) const;
   void name_on_disk(const Request& request);
   bool waits_for_source(const Sequence& waiting, std::span<const Token> tokens, TokenCount known,
                         const RunningSequences& running, double row_seconds);
