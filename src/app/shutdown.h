@@ -92,7 +92,7 @@ class Shutdown final : public DrainControl {
     log_info("drained by an operator: new requests are refused", {{"requests", in_flight()}});
     for (ServedModel* const served : parts_.models.all_versions()) {
       served->admission.drain();
-      move_all_answers(parts_.kept, *served);
+      move_all_answers(loop_, parts_.kept, *served);
     }
     if (parts_.batches != nullptr) parts_.batches->take_none(true);
     parts_.server.announce_end();
@@ -135,7 +135,7 @@ class Shutdown final : public DrainControl {
     for (ServedModel* const served : parts_.models.all_versions()) {
       served->admission.drain();
       served->engine.drain();
-      move_all_answers(parts_.kept, *served);
+      move_all_answers(loop_, parts_.kept, *served);
     }
   }
 

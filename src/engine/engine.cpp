@@ -178,7 +178,7 @@ void Engine::keep_until(TimePoint time) {
   for (const auto& worker : workers_) worker->keep_until(time);
 }
 
-Result<void> Engine::submit(RequestPtr request) {
+Result<void> Engine::submit(RequestPtr request, Entry entry) {
   if (!shape_.generates) {
     return invalid_field("model",
                          "the model of this server is made for embeddings and does not generate text; use "
@@ -189,7 +189,9 @@ Result<void> Engine::submit(RequestPtr request) {
   if (cells > shape_.cells_per_slot || (request->shift_at > 0 && !shape_.shifts)) {
     return Error{ErrorCode::context_too_long, "the request was made for a larger context than this engine has", ""};
   }
-  if (draining()) return Error{ErrorCode::unavailable, "the server is shutting down; retry elsewhere or later", ""};
+  if (draining() && entry == Entry::fresh) {
+    return Error{ErrorCode::unavailable, "the server is shutting down; retry elsewhere or later", ""};
+  }
   const bool room = in_flight_.fetch_add(1, std::memory_order_relaxed) < in_flight_max_;
   const bool posted = room && (dispatcher_ ? dispatcher_->submit(std::move(request))
                                            : workers_.front()->post(SubmitCommand{std::move(request)}));

@@ -80,8 +80,10 @@ class Engine {
   // Any thread.
   RequestId next_id() { return RequestId{next_id_.fetch_add(1, std::memory_order_relaxed)}; }
   // overloaded when too many wait, unavailable while draining, context_too_long when it was made with other limits
-  // than shape() allows. Takes effect between two steps.
-  Result<void> submit(RequestPtr request);
+  // than shape() allows. Takes effect between two steps. `again`: it goes on with one that was inside, also while
+  // draining.
+  enum class Entry { fresh, again };
+  Result<void> submit(RequestPtr request, Entry entry = Entry::fresh);
   // Harmless for requests that have ended. The finished event still comes.
   void cancel(RequestId id);
   // The session with this pin has ended: no more requests with it will come. The owner of Request::pin calls it, once.

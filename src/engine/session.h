@@ -5,14 +5,16 @@
 // Owned by a SessionTable, which alone changes it; the thread of the table.
 //
 //   idle ──take()──▶ preparing ──begin()──▶ generating ──finished()──▶ idle
-//     ▲                  │
-//     └── append() or given back
+//     ▲                │  ▲                    │
+//     └── append() or ─┘  └── stopped to move ─┘
+//         given back
 //
 // While it is generating, the history is that of before: what stands before the answer, and the answer itself, are
 // added together when it ends.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +67,7 @@ struct Session {
   std::unique_ptr<AnswerText> answer;  // … in a chat: what was said so far
   bool cancelled = false;              // while preparing: its generation is not to begin; or it is to end
   bool moves = false;                  // while generating: another node is to go on with its answer
+  std::optional<std::vector<Token>> stopped{};  // while preparing: an answer that has stopped for that
   bool ended = false;                  // while it is in use: it is hidden, and goes when that is over
 
   std::size_t file_bytes() const { return chat ? chat->file_bytes : 0; }

@@ -52,6 +52,8 @@ void SessionUse::begin(RequestId request, SessionDelta before_answer) {
   session_->request = request;
   session_->before_answer = std::move(before_answer);
   session_->answer = table_->answer_text(*session_);
+  session_->moves = false;
+  session_->stopped.reset();
   std::exchange(table_, nullptr)->generating_.emplace(request, session_);
 }
 
@@ -208,13 +210,6 @@ bool SessionTable::leave(const SessionId& id) {
   return true;
 }
 
-bool SessionTable::let_move(const SessionId& id) {
-  Session& session = *sessions_.at(id.text);
-  CHECK(session.state == Session::State::generating);
-  session.moves = !session.cancelled;
-  return session.moves;
-}
-
 std::set<std::string> SessionTable::ids() const {
   std::set<std::string> out;
   for (const auto& [id, session] : sessions_) out.insert(id);
@@ -247,15 +242,21 @@ void SessionTable::finished(const Event& event, TimePoint now) {
   Session& session = *found->second;
   generating_.erase(found);
   session.last_used = now;
-  SessionDelta before = std::exchange(session.before_answer, {});
-  const bool moves = session.moves && event.reason == FinishReason::cancelled;
-  // Cancelled before the first token: as if it had never been asked.
-  if (!event.generated.empty() && !moves) {
-    extend(session, std::move(before));
-    add_answer(session, event.generated);
-    changed(session);
+  if (session.moves && !session.cancelled && !session.ended && event.reason == FinishReason::cancelled) {
+    session.state = Session::State::preparing;
+    session.stopped = event.generated;
+    return;
   }
+  take_answer(session, event.generated);
   rest(session);
+}
+
+// Cancelled before the first token: as if it had never been asked.
+void SessionTable::take_answer(Session& session, const std::vector<Token>& generated) {
+  if (generated.empty()) return;
+  extend(session, std::exchange(session.before_answer, {}));
+  add_answer(session, generated);
+  changed(session);
 }
 
 void SessionTable::take_back(const SessionMark& before) {
@@ -314,8 +315,10 @@ void SessionTable::rest(Session& session) {
   session.request = {};
   session.answer.reset();
   session.tokenizer = nullptr;
+  session.before_answer = {};
   session.cancelled = false;
   session.moves = false;
+  session.stopped.reset();
   start_expiring(session);
   if (session.ended) remove(session);
 }

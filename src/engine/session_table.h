@@ -78,6 +78,9 @@ class SessionUse {
   Result<const Session*> append(SessionDelta delta, TimePoint now);
   // The request is in the engine, its prompt was the history and `before_answer`. REQUIRES: not spent, still_wanted()
   void begin(RequestId request, SessionDelta before_answer);
+  // No one goes on with the answer that has stopped: what it said stays, as that of one that was cancelled.
+  // REQUIRES: not spent, of take_stopped()
+  void keep_answer(TimePoint now);
 
  private:
   friend class SessionTable;
@@ -127,9 +130,13 @@ class SessionTable {
   Result<const Session*> fork(const SessionOwner& owner, const SessionId& id, std::int64_t created, TimePoint now);
   // The request to cancel; none when it does not generate. What was generated stays.
   Result<std::optional<RequestId>> cancel(std::uint32_t tenant, const SessionId& id, TimePoint now);
-  // When its answer is stopped now, the session stays as it was before: another node goes on with the answer. False: it
-  // was cancelled before. REQUIRES: generating
-  bool let_move(const SessionId& id);
+  // When the answer of this request is stopped now, the session stays as it was before, and in use until
+  // take_stopped() or keep_stopped(): another node is to go on with the answer. False: it has ended, or was cancelled.
+  bool let_move(const SessionId& id, RequestId request);
+  // Given back: another node goes on; begun: this one does. conflict: the answer has not stopped, or was cancelled.
+  Result<SessionUse> take_stopped(const SessionId& id, RequestId request);
+  // It is not moved any more. What it said stays, where it has stopped already.
+  void keep_stopped(const SessionId& id, RequestId request, TimePoint now);
   // What all that generate have asked for.
   std::vector<std::pair<RequestId, SessionId>> generating() const;
   // The same as cancel(), and the session is hidden from now on.
@@ -169,6 +176,7 @@ class SessionTable {
   Result<void> check_files(std::uint32_t tenant, std::size_t before, const ChatHistory& after) const;
   void set_chat(Session& session, ChatHistoryPtr chat);
   void extend(Session& session, SessionDelta delta);
+  void take_answer(Session& session, const std::vector<Token>& generated);
   void add_answer(Session& session, const std::vector<Token>& generated);
   std::unique_ptr<AnswerText> answer_text(const Session& session) const;
   void rest(Session& session);  // its use is over

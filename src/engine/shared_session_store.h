@@ -54,6 +54,8 @@ class SharedSessionStore : public SessionWriter {
   virtual Result<TakenSession> take(const std::string& id, std::uint64_t owner, const SessionClaim& claim,
                                     const VocabularyId& vocabulary, const SessionFileLimits& limits,
                                     std::int64_t now) = 0;
+  // The same thread: whether an answer of this session could be put there at this moment.
+  virtual Result<void> check_answers(const std::string& id) = 0;
   // The same thread: an answer that another node is to go on with, in place of the one before; the newest one, or
   // nothing; and none any more.
   virtual Result<void> put_answer(const std::string& id, const MovedAnswer& answer) = 0;

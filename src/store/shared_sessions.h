@@ -47,6 +47,7 @@ class SharedSessions final : public SharedSessionStore {
                             const VocabularyId& vocabulary, const SessionFileLimits& limits, std::int64_t now) override;
   Result<void> drop_kv(const std::string& id) override;
   std::vector<std::optional<Error>> write(const std::vector<SessionChange>& changes) override;
+  Result<void> check_answers(const std::string& id) override;
   Result<void> put_answer(const std::string& id, const MovedAnswer& answer) override;
   Result<std::optional<MovedAnswer>> get_answer(const std::string& id) override;
   Result<void> drop_answer(const std::string& id) override;

@@ -205,6 +205,24 @@ TEST(SharedSessions, KvComesBackForAHistoryThatBeginsSo) {
   EXPECT_FALSE(*b->get_kv(kId, tenant, fake_identity(), std::span(copy.tokens).first(3), {}));
 }
 
+TEST(SharedSessions, SaysWhetherAnAnswerCouldBePut) {
+  FakeShared shared;
+  const auto a = node_of(shared, 1);
+  ASSERT_FALSE(write_one(*a, whole(image(), 1)));
+  EXPECT_TRUE(a->check_answers(kId));
+  EXPECT_EQ(shared.objects.size(), 1U) << "a check leaves nothing";
+  shared.objects[object_name(answer_folder("", kId), {0, 9, 9})];  // of a node that has died amid it
+  const auto none = a->get_answer(kId);
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(*none);
+  ASSERT_TRUE(a->put_answer(kId, {.stream = "s", .history = 4, .tokens = {5}}));
+  const auto found = node_of(shared, 2)->get_answer(kId);
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->tokens, (std::vector<Token>{5}));
+  shared.store_faults = 100;
+  EXPECT_EQ(a->check_answers(kId).error().code, ErrorCode::unavailable);
+}
+
 // Three nodes change one session at random, each as the persister does: it claims, takes where the session was not
 // here, and writes a turn with a token that was never used before. Faults strike everywhere.
 class SharedSessionsLife {

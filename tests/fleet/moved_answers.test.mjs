@@ -10,6 +10,7 @@ import { describe, it } from 'node:test';
 import { ask, post, refused } from '../e2e/client.mjs';
 import { random } from '../e2e/random.mjs';
 import { askAdmin, demo, sim, start, testModel } from '../e2e/server.mjs';
+import { RefusingStore, startDav } from './object_stores.mjs';
 import { Redis } from './redis.mjs';
 
 const model = process.env.CHASQUI_FLEET_MODEL;
@@ -26,6 +27,13 @@ async function shared(t) {
 }
 
 const roomy = ['-np', '2', '-c', '20000'];
+
+// Long enough for the demo model, which takes a millisecond for a token, not to end while it is to move.
+const names = { type: 'array', items: { type: 'string', minLength: 8, maxLength: 12 }, minItems: 40, maxItems: 40 };
+const namesBody = {
+  max_tokens: 900, temperature: 0,
+  response_format: { type: 'json_schema', json_schema: { name: 'n', schema: { type: 'object', properties: { names }, required: ['names'] } } },
+};
 
 // The answer of a session, read across connections: what each event said, and the id of the last one.
 class Reading {
@@ -86,7 +94,7 @@ describe('an answer that moves', () => {
     const longest = [];
     for (let moved = 0, round = 0; moved < moves; ++round) {
       const sampled = round % 3 === 2;
-      const body = { max_tokens: 120, ignore_eos: true, temperature: sampled ? 1 : 0, seed: 11 };
+      const body = { max_tokens: 300, ignore_eos: true, temperature: sampled ? 1 : 0, seed: 11 };
       const content = `Tell me story ${round}.`;
       const alike = await question(steady, content);
       const whole = (await ask(steady, `/v1/sessions/${alike}/generate`, body)).choices[0].message.content;
@@ -127,8 +135,7 @@ describe('an answer that moves', () => {
     const flags = await shared(t);
     const nodes = [await start(t, [...demo, ...flags]), await start(t, [...demo, ...flags])];
     const steady = await start(t, [...demo, '--alias', 'model']);
-    const schema = { type: 'object', properties: { names: { type: 'array', items: { type: 'string', maxLength: 12 }, minItems: 6, maxItems: 6 } }, required: ['names'] };
-    const body = { max_tokens: 200, temperature: 0, response_format: { type: 'json_schema', json_schema: { name: 'n', schema } } };
+    const body = namesBody;
     const alike = await question(steady, 'Who?');
     const whole = (await ask(steady, `/v1/sessions/${alike}/generate`, body)).choices[0].message.content;
     const reading = new Reading(await question(nodes[0], 'Who?'), body);
@@ -140,7 +147,7 @@ describe('an answer that moves', () => {
     while (await reading.next()) /* to the end */;
     assert.ok(reading.done);
     assert.equal(reading.text, whole);
-    assert.equal(JSON.parse(reading.text).names.length, 6);
+    assert.equal(JSON.parse(reading.text).names.length, 40);
   });
 
   it('goes on elsewhere when its node drains', async (t) => {
@@ -185,5 +192,97 @@ describe('an answer that moves', () => {
     await refused(await post(node, '/v1/sessions/sess_0123456789/move', {}), 404);
     const here = await question(alone, 'Go on.');
     await refused(await post(alone, `/v1/sessions/${here}/move`, {}), 501);
+  });
+});
+
+// What the store refuses: all that is written; the state of an answer, which comes when the answer has stopped.
+const isWritten = (method) => method === 'PUT' || method === 'MKCOL';
+const isAnswer = (method, path) => method === 'PUT' && /\/answers\/sess_[^/]+\/0*[1-9a-f]/.test(path);
+
+describe('an answer that the store does not take', () => {
+  async function nodeOn(t, engine, more = []) {
+    const [redis, dav] = [await Redis.start(t), await startDav(t)];
+    const store = await RefusingStore.start(t, dav.port);
+    const flags = ['--shared-store', dav.url(store.port), '--session-leases', redis.url, '--alias', 'model',
+      '--shared-store-timeout', '1'];
+    return { store, redis, node: await start(t, [...engine, ...flags, ...more]) };
+  }
+  async function begun(server, content, body) {
+    const reading = new Reading(await question(server, content), body);
+    await reading.connect(server);
+    for (let i = 0; i < 9; ++i) assert.ok(await reading.next());
+    return reading;
+  }
+  async function toItsEnd(reading, whole) {
+    while (await reading.next()) /* to the end */;
+    assert.ok(reading.done, `the stream is cut: ${reading.data.at(-1)}`);
+    assert.equal(reading.text, whole);
+  }
+  async function answered(server, content, body) {
+    const id = await question(server, content);
+    return (await ask(server, `/v1/sessions/${id}/generate`, body)).choices[0].message.content;
+  }
+
+  it('goes on where it is, and the move is refused', async (t) => {
+    const { store, node } = await nodeOn(t, [...sim, '--sim-step', '5', ...roomy]);
+    const steady = await start(t, [...sim, ...roomy, '--alias', 'model']);
+    const body = { max_tokens: 300, ignore_eos: true, temperature: 1, seed: 5 };
+    const whole = await answered(steady, 'Go on.', body);
+    for (const [refuses, status] of [
+      [(method) => (isWritten(method) ? 507 : undefined), 507],
+      [() => 0, 503],
+      [(method, path) => (isAnswer(method, path) ? 507 : undefined), 507],
+      [(method, path) => (isAnswer(method, path) ? 0 : undefined), 503],
+    ]) {
+      const reading = await begun(node, 'Go on.', body);
+      store.refuses = refuses;
+      const said = await refused(await post(node, `/v1/sessions/${reading.id}/move`, {}), status);
+      assert.match(said.message, /goes on here/);
+      assert.doesNotMatch(said.message, /127\.0\.0\.1|dav:|http:/);
+      store.refuses = () => undefined;
+      await toItsEnd(reading, whole);
+      const kept = await (await node.fetch(`/v1/sessions/${reading.id}`)).json();
+      assert.deepEqual([kept.state, kept.messages], ['idle', 3]);
+      await ask(node, `/v1/sessions/${reading.id}/append`, say('And then?'));
+      assert.equal((await node.fetch(`/v1/sessions/${reading.id}`, { method: 'DELETE' })).status, 200);
+    }
+    const { text } = await node.metrics();
+    assert.match(text, /^chasqui_session_answers_not_moved_total 4/m);
+  });
+
+  it('keeps to its schema where it is', async (t) => {
+    const { store, node } = await nodeOn(t, demo);
+    const steady = await start(t, [...demo, '--alias', 'model']);
+    const body = namesBody;
+    const whole = await answered(steady, 'Who?', body);
+    const reading = await begun(node, 'Who?', body);
+    store.refuses = (method, path) => (isAnswer(method, path) ? 507 : undefined);
+    await refused(await post(node, `/v1/sessions/${reading.id}/move`, {}), 507);
+    await toItsEnd(reading, whole);
+  });
+
+  it('goes on to its end when its node drains or ends', async (t) => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'chasqui-admin-'));
+    t.after(() => fs.rmSync(folder, { recursive: true, force: true }));
+    const admin = path.join(folder, 'admin.sock');
+    const { store, node } = await nodeOn(t, [...sim, '--sim-step', '5', ...roomy], ['--admin-listen', admin]);
+    const steady = await start(t, [...sim, ...roomy, '--alias', 'model']);
+    const body = { max_tokens: 300, ignore_eos: true, temperature: 0 };
+    const whole = await answered(steady, 'Go on.', body);
+    const drain = () => askAdmin(`unix:${admin}`, 'POST', '/drain');
+    const terminate = () => node.signal('SIGTERM');
+    const all = (method) => (isWritten(method) ? 507 : undefined);
+    const late = (method, path) => (isAnswer(method, path) ? 507 : undefined);
+    for (const [end, refuses] of [[drain, all], [drain, late], [terminate, late]]) {
+      const reading = await begun(node, 'Go on.', body);
+      store.seen = [];
+      store.refuses = refuses;
+      await end();
+      while (!store.seen.some((each) => each.startsWith('PUT') && each.includes('/answers/'))) assert.ok(await reading.next());
+      store.refuses = refuses === all ? (method, path) => (path.includes('/answers/') ? 507 : undefined) : refuses;
+      await toItsEnd(reading, whole);
+      if (end === drain) await askAdmin(`unix:${admin}`, 'DELETE', '/drain');
+    }
+    assert.equal((await node.ended).code ?? 0, 0);
   });
 });

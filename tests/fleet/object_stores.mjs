@@ -4,6 +4,7 @@ import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
@@ -66,4 +67,42 @@ http {
   await startProxy(context, 'nginx', ['-c', conf], port);
   const url = (at, scheme = 'dav') => `${scheme}://nodes:pass%40word@127.0.0.1:${at}/dav/some%20where/else`;
   return { port, certificate, url };
+}
+
+// In front of a store: `refuses(method, path)` says with which status it answers itself; 0 closes the connection, and
+// nothing lets the request through. `seen` has the requests that came: 'PUT /path'.
+export class RefusingStore {
+  refuses = () => undefined;
+  seen = [];
+
+  static async start(context, target) {
+    const store = new RefusingStore();
+    const server = http.createServer((request, response) => store.#answer(request, response, target));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    store.port = server.address().port;
+    context.after(async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    });
+    return store;
+  }
+
+  #answer(request, response, port) {
+    this.seen.push(`${request.method} ${request.url}`);
+    const status = this.refuses(request.method, request.url);
+    if (status === 0) return request.socket.destroy();
+    if (status) {
+      request.resume();
+      return response.writeHead(status).end();
+    }
+    const { method, url: path, headers } = request;
+    const below = http.request({ host: '127.0.0.1', port, method, path, headers, agent: false }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    below.on('error', () => request.socket.destroy());
+    return request.pipe(below);
+  }
 }

@@ -69,6 +69,8 @@ struct MovedStream {
   std::vector<Token> tokens{};  // of the answer
 };
 
+struct Resumed;
+
 struct Answer {
   RequestPtr request;
   bool stream = false;
@@ -77,8 +79,9 @@ struct Answer {
   std::function<void()> on_submitted = {};  // runs when the engine has the request, before any event of it
   // Is awaited before the end of the answer is told; its error takes the end's place.
   std::function<net::Awaitable<Result<void>>()> before_end = {};
-  // Takes what it has said when another node is to go on with it; null: none can. An error is its end.
-  std::function<net::Awaitable<Result<void>>(MovedStream)> on_moved = {};
+  // Takes what it has said when another node is to go on with it; null: none can. Where no node can take it, this is
+  // what goes on here, by the same permit; an error is its end.
+  std::function<net::Awaitable<Result<std::unique_ptr<Resumed>>>(MovedStream, Permit)> on_moved = {};
   std::shared_ptr<const StreamEnd> told = {};   // by the node that has begun it; null: it begins here
   ReasoningSwitchPtr reasoning_switch = {};     // where a client may end the reasoning
   RequestNotePtr note = {};                     // none where no log is kept
@@ -87,6 +90,13 @@ struct Answer {
   std::optional<Duration> keep_alive = {};
   std::shared_ptr<const ModelUse> use = {};  // of an answer that outlives its handler: its model
   std::string ready = {};  // the whole body, where there is nothing to generate; then there is no request, nor a writer
+};
+
+// What goes on in place of an answer that has stopped: it begins with what that has said.
+struct Resumed {
+  Answer answer;
+  std::unique_ptr<Generation> generation;
+  Error why;  // the other one was not moved
 };
 
 // What a route that generates does with a body, in the offload pool.

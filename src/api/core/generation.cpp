@@ -136,11 +136,12 @@ Result<std::unique_ptr<Generation>> Generation::start(StreamHub& hub, RequestPtr
   return start(hub, std::move(requests), std::move(permit));
 }
 
-Result<std::unique_ptr<Generation>> Generation::start(StreamHub& hub, std::vector<RequestPtr> requests, Permit permit) {
+Result<std::unique_ptr<Generation>> Generation::start(StreamHub& hub, std::vector<RequestPtr> requests, Permit permit,
+                                                      Engine::Entry entry) {
   std::unique_ptr<Generation> generation(new Generation(hub, std::move(permit)));
   for (RequestPtr& request : requests) {
     const RequestId id = request->id;
-    if (auto submitted = hub.engine_.submit(request); !submitted) return submitted.error();
+    if (auto submitted = hub.engine_.submit(request, entry); !submitted) return submitted.error();
     // No event can be missed in between: deliver() runs on this thread.
     hub.open_.emplace(id, generation.get());
     generation->ids_.push_back(id);
@@ -200,7 +201,7 @@ void Generation::keep_unsaid() {
 void Generation::keep(Event&& event) {
   if (event.kind == Event::Kind::finished) {
     --running_;
-    if (running_ == 0) permit_.release();
+    if (running_ == 0 && !keeps_permit_) permit_.release();
   } else if (slow_) {
     return;
   }

@@ -93,7 +93,8 @@ class Generation {
   static Result<std::unique_ptr<Generation>> start(StreamHub& hub, RequestPtr request, Permit permit);
   // The same for several that one client waits for. Event::choice is the place in the list; an error means that none
   // of them runs.
-  static Result<std::unique_ptr<Generation>> start(StreamHub& hub, std::vector<RequestPtr> requests, Permit permit);
+  static Result<std::unique_ptr<Generation>> start(StreamHub& hub, std::vector<RequestPtr> requests, Permit permit,
+                                                   Engine::Entry entry = Engine::Entry::fresh);
   ~Generation();
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
@@ -105,6 +106,9 @@ class Generation {
   void take(std::vector<Event>& events);
   // For a client that cannot be told where its request stands while it waits.
   void ignore_places() { wants_places_ = false; }
+  // The permit stays with it after the end, for a request that may go on as another one; until take_permit().
+  void keep_permit() { keeps_permit_ = true; }
+  Permit take_permit() { return std::move(permit_); }
   // Makes a wait return, for a client that has gone.
   void interrupt() { signal_.notify(); }
 
@@ -140,6 +144,7 @@ class Generation {
   std::size_t unread_ = 0;  // bytes that events_ stands for
   bool slow_ = false;
   bool cancel_asked_ = false;
+  bool keeps_permit_ = false;
 };
 
 }  // namespace chasqui

@@ -54,7 +54,7 @@ class KeptStreams::Reading {
     std::erase(stream_->readers, &signal);
     if (!stream_->readers.empty()) return;
     stream_->left = frontend_.clock.now();
-    if (owner_.draining_ && !stream_->moves) owner_.end_unread(*stream_);
+    if (owner_.draining_ && stream_->move == KeptStream::Move::none) owner_.end_unread(*stream_);
     if (stream_->generation != nullptr) stream_->generation->interrupt();
   }
   Reading(const Reading&) = delete;
@@ -168,7 +168,7 @@ void KeptStreams::drain(std::function<void()> drained) {
   drained_ = std::move(drained);
   draining_ = true;
   for (KeptStream* stream : running_) {
-    if (stream->readers.empty() && !stream->moves) end_unread(*stream);
+    if (stream->readers.empty() && stream->move == KeptStream::Move::none) end_unread(*stream);
   }
   if (running_.empty()) std::exchange(drained_, nullptr)();
 }
@@ -176,12 +176,13 @@ void KeptStreams::drain(std::function<void()> drained) {
 net::Awaitable<void> KeptStreams::keep(Frontend& frontend, KeptStreamPtr stream, std::unique_ptr<Generation> generation,
                                        Answer answer) {
   try {
-    co_await pump(frontend, *stream, *generation, answer);
+    co_await pump(frontend, *stream, generation, answer);
   } catch (const std::exception& e) {  // there is no memory for its frames
     log_error("a stream that is kept has failed", {{"id", stream->id}, {"reason", e.what()}});
   }
   stream->generation = nullptr;
-  stream->moves = stream->moved;  // it has ended otherwise, or could not be passed on
+  const bool moved = stream->move == KeptStream::Move::done;
+  if (!moved) stream->move = KeptStream::Move::none;  // it has ended otherwise, or could not be passed on
   generation.reset();             // cancels what still runs
   // Its pictures count as waiting, and its line is written, when these go; its model may go after them.
   answer.request.reset();
@@ -196,24 +197,25 @@ net::Awaitable<void> KeptStreams::keep(Frontend& frontend, KeptStreamPtr stream,
   notify_all(stream->readers);
   // It can be read again for a while. A notification means that it has been forgotten, or that the server ends.
   const bool named = find(stream->tenant, stream->id) == stream;
-  if (named && !stream->stop && !stream->moved && !draining_)
+  if (named && !stream->stop && !moved && !draining_)
     co_await stream->forget.wait_until(frontend.clock.now() + limits_.ttl);
   forget(stream);
   std::erase(running_, stream.get());
   if (draining_ && running_.empty() && drained_) std::exchange(drained_, nullptr)();
 }
 
-net::Awaitable<void> KeptStreams::pump(Frontend& frontend, KeptStream& stream, Generation& generation, Answer& answer) {
+net::Awaitable<void> KeptStreams::pump(Frontend& frontend, KeptStream& stream, std::unique_ptr<Generation>& generation,
+                                       Answer& answer) {
   std::size_t running = 1 + answer.others.size();
   std::vector<Event> events;
   std::string frames;
-  std::size_t told = answer.request->begun.size();  // tokens that another node has told
-  const std::function<bool()> gone = [&] { return stream.stop || generation.slow(); };
+  std::size_t told = answer.request->begun.size();  // tokens that were told before
+  const std::function<bool()> gone = [&] { return stream.stop || generation->slow(); };
   const Duration ping_every = answer.request->ping_every.value_or(frontend.config.ping_every);
   while (!stream.whole) {
     const bool read = !stream.readers.empty();
     const TimePoint until = read ? frontend.clock.now() + ping_every : stream.left + limits_.ttl;
-    const Drained drained = co_await drain_events(generation, answer, until, nullptr, gone, events);
+    const Drained drained = co_await drain_events(*generation, answer, until, nullptr, gone, events);
     if (drained == Drained::ended) co_return;
     if (drained == Drained::silence && !read && stream.readers.empty()) {
       metrics_.abandoned.add();
@@ -221,9 +223,11 @@ net::Awaitable<void> KeptStreams::pump(Frontend& frontend, KeptStream& stream, G
     }
     frames.clear();
     drop_told(*answer.writer, events, told);
-    if (stream.moves && ends_cancelled(events)) {
-      co_await pass_on(stream, answer, events);
-      co_return;
+    if (stream.move == KeptStream::Move::stops && ends_cancelled(events)) {
+      const bool goes_on = co_await pass_on(stream, generation, answer, events);
+      if (!goes_on) co_return;
+      told = answer.request->begun.size();
+      continue;
     }
     if (drained == Drained::events) {
       stream.whole = write_events(*answer.writer, events, frames, &running);
@@ -244,50 +248,79 @@ void KeptStreams::append(KeptStream& stream, const std::string& frames) {
 }
 
 // The end of the part here is no end of the answer: it is not told.
-net::Awaitable<void> KeptStreams::pass_on(KeptStream& stream, Answer& answer, std::vector<Event>& events) {
+net::Awaitable<bool> KeptStreams::pass_on(KeptStream& stream, std::unique_ptr<Generation>& generation, Answer& answer,
+                                          std::vector<Event>& events) {
   std::string frames;
   write_events(*answer.writer, std::span(events).first(events.size() - 1), frames);
   append(stream, frames);
   MovedStream moved{.name = stream.id, .told = {.end = stream.ring.end(), .bytes = ""}};
   stream.ring.copy(stream.ring.begin(), limits_.bytes, moved.told.bytes);
   moved.tokens = std::move(events.back().generated);
-  Result<void> passed = co_await answer.on_moved(std::move(moved));
-  stream.moved = passed.has_value();
-  if (passed) co_return;
+  Permit permit = generation->take_permit();
+  net::Awaitable<Result<std::unique_ptr<Resumed>>> passing = answer.on_moved(std::move(moved), std::move(permit));
+  Result<std::unique_ptr<Resumed>> passed = co_await std::move(passing);
+  if (passed && *passed != nullptr) {
+    go_on(stream, generation, answer, std::move(**passed));
+    co_return true;
+  }
+  if (passed) {
+    stream.move = KeptStream::Move::done;
+    co_return false;
+  }
+  stream.stays = passed.error();
   frames.clear();
   answer.writer->fail(passed.error(), frames);
   append(stream, frames);
   stream.whole = stream.failed = true;
+  co_return false;
 }
 
-KeptStreamPtr KeptStreams::movable(RequestId request) const {
+// As at another node: what was told is told to a new writer alone.
+void KeptStreams::go_on(KeptStream& stream, std::unique_ptr<Generation>& generation, Answer& answer, Resumed resumed) {
+  resumed.answer.note = std::move(answer.note);
+  resumed.answer.use = std::move(answer.use);
+  answer = std::move(resumed.answer);
+  generation = std::move(resumed.generation);
+  if (answer.note) answer.note->submitted(*answer.request, answer.stream);
+  stream.generation = generation.get();
+  stream.requests = {answer.request->id};
+  call_off_move(stream, std::move(resumed.why));
+}
+
+KeptStreamPtr KeptStreams::ask_move(RequestId request) {
   const auto makes = [request](const auto& entry) {
     const KeptStream& stream = *entry.second;
-    return stream.movable && !stream.done && stream.requests.front() == request;
+    return stream.movable && !stream.done && stream.move == KeptStream::Move::none &&
+           stream.requests.front() == request;
   };
   const auto found = std::ranges::find_if(by_name_, makes);
-  return found != by_name_.end() ? found->second : nullptr;
+  if (found == by_name_.end()) return nullptr;
+  found->second->move = KeptStream::Move::asked;
+  return found->second;
 }
 
-bool KeptStreams::is_movable(RequestId request) const { return movable(request) != nullptr; }
+void KeptStreams::begin_move(KeptStream& stream) {
+  CHECK(stream.move == KeptStream::Move::asked && stream.generation != nullptr, "a stream is moved that cannot be");
+  stream.move = KeptStream::Move::stops;
+  stream.generation->keep_permit();
+  stream.hub.cancel(stream.requests.front());
+}
 
-KeptStreamPtr KeptStreams::begin_move(RequestId request) {
-  KeptStreamPtr stream = movable(request);
-  CHECK(stream != nullptr, "a stream is moved that cannot be");
-  stream->moves = true;
-  stream->hub.cancel(request);
-  return stream;
+void KeptStreams::call_off_move(KeptStream& stream, Error why) {
+  stream.move = KeptStream::Move::none;
+  stream.stays = std::move(why);
+  notify_all(stream.readers);
+  if (draining_ && !stream.done && stream.readers.empty()) end_unread(stream);
 }
 
 net::Awaitable<Result<std::string>> KeptStreams::moved(Frontend& frontend, KeptStreamPtr stream) {
   net::EventSignal signal(frontend.loop);
   stream->readers.push_back(&signal);
-  while (!stream->done) co_await signal.wait();
+  while (!stream->done && stream->move == KeptStream::Move::stops) co_await signal.wait();
   std::erase(stream->readers, &signal);
-  if (!stream->moved) {
-    co_return Error{ErrorCode::conflict, "the answer has ended before it could be moved", ""};
-  }
-  co_return stream->id;
+  if (stream->move == KeptStream::Move::done) co_return stream->id;
+  if (stream->stays) co_return *stream->stays;
+  co_return Error{ErrorCode::conflict, "the answer has ended before it could be moved", ""};
 }
 
 net::Awaitable<void> KeptStreams::follow(Frontend& frontend, net::HttpExchange& exchange, KeptStreamPtr stream,

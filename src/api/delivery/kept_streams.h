@@ -48,9 +48,11 @@ struct KeptStream {
   bool whole = false;   // … because the answer has ended
   bool failed = false;  // … in an error
   bool stop = false;    // its coroutine is to end
+  // Another node is to go on with it: it was asked for, it stops, that node can.
+  enum class Move { none, asked, stops, done };
   bool movable = false;
-  bool moves = false;  // another node is to go on with it
-  bool moved = false;  // … and can
+  Move move = Move::none;
+  std::optional<Error> stays;  // why it was not moved
   std::vector<RequestId> requests;
   Generation* generation = nullptr;  // while it runs
   std::vector<net::EventSignal*> readers;
@@ -72,12 +74,14 @@ class KeptStreams {
   Result<void> room_for(std::uint32_t tenant, const std::string& id) const;
   // Null: none, or another tenant's.
   KeptStreamPtr find(std::uint32_t tenant, const std::string& id) const;
-  // Whether the answer that this request makes is a stream that another node can go on with.
-  bool is_movable(RequestId request) const;
-  // Stops it, so that another node can go on with it. Its readers are cut off, and can come back there.
-  // REQUIRES: is_movable(request)
-  KeptStreamPtr begin_move(RequestId request);
-  // Waits until the other node can. conflict: it has ended by itself.
+  // The stream of the answer that this request makes, which another node can go on with: until begin_move() or
+  // call_off_move() it is not ended where it has no readers. Null: none can, or it moves already.
+  KeptStreamPtr ask_move(RequestId request);
+  // Stops it, so that another node can go on with it. Its readers are cut off, and can come back there; where that
+  // fails, it goes on here. REQUIRES: it is what ask_move() has found, and not done
+  void begin_move(KeptStream& stream);
+  void call_off_move(KeptStream& stream, Error why);
+  // Waits until the other node can. conflict: it has ended by itself; else why it goes on here.
   net::Awaitable<Result<std::string>> moved(Frontend& frontend, KeptStreamPtr stream);
   // Ends it as a client does that cancels, and forgets it; who reads it, and is not far behind, sees its end.
   void stop(const KeptStreamPtr& stream);
@@ -98,10 +102,13 @@ class KeptStreams {
 
   net::Awaitable<void> keep(Frontend& frontend, KeptStreamPtr stream, std::unique_ptr<Generation> generation,
                             Answer answer);
-  net::Awaitable<void> pump(Frontend& frontend, KeptStream& stream, Generation& generation, Answer& answer);
-  net::Awaitable<void> pass_on(KeptStream& stream, Answer& answer, std::vector<Event>& events);
+  net::Awaitable<void> pump(Frontend& frontend, KeptStream& stream, std::unique_ptr<Generation>& generation,
+                            Answer& answer);
+  // False: the stream ends here.
+  net::Awaitable<bool> pass_on(KeptStream& stream, std::unique_ptr<Generation>& generation, Answer& answer,
+                               std::vector<Event>& events);
+  void go_on(KeptStream& stream, std::unique_ptr<Generation>& generation, Answer& answer, Resumed resumed);
   void append(KeptStream& stream, const std::string& frames);
-  KeptStreamPtr movable(RequestId request) const;
   void end_unread(KeptStream& stream);
   void forget(const KeptStreamPtr& stream);
 

@@ -7,6 +7,7 @@
 #include "api/core/key_ring.h"
 #include "api/delivery/kept_streams.h"
 #include "api/delivery/stream_offset.h"
+#include "api/session/session_answer.h"
 #include "api/session/session_persister.h"
 #include "base/json_writer.h"
 #include "engine/engine.h"
@@ -25,6 +26,31 @@ std::string moved_body(const SessionId& id, const std::optional<std::string>& st
   return out;
 }
 
+struct Leaving {
+  KeptStreamPtr stream;  // of KeptStreams::ask_move()
+  SessionId session;
+};
+
+// Those that still run, if the store takes something.
+net::Awaitable<void> stop_leaving(KeptStreams& kept, ServedModel& served, std::vector<Leaving> all) {
+  // Not a ModelUse: the server may end while this waits, and then its model ends before it.
+  ++served.users;
+  const Result<void> takes = co_await served.sharing->takes_answers(all.front().session);
+  for (const Leaving& each : all) {
+    if (each.stream->done) continue;
+    if (!takes) {
+      served.sharing->note_stays(each.session, takes.error());
+      kept.call_off_move(*each.stream, stays_here(takes.error()));
+    } else if (served.sessions.let_move(each.session, each.stream->requests.front())) {
+      kept.begin_move(*each.stream);
+    } else {
+      kept.call_off_move(*each.stream,
+                         {ErrorCode::conflict, "the answer has ended before it could be moved, or was cancelled", ""});
+    }
+  }
+  --served.users;
+}
+
 }  // namespace
 
 Handled handle_move_session(Call call) {
@@ -39,16 +65,16 @@ Handled handle_move_session(Call call) {
   std::optional<std::string> stream;
   if ((*session)->state == Session::State::generating) {
     const RequestId request = (*session)->request;
-    if (call.frontend.kept == nullptr || !call.frontend.kept->is_movable(request)) {
+    KeptStreamPtr leaving = call.frontend.kept != nullptr ? call.frontend.kept->ask_move(request) : nullptr;
+    if (leaving == nullptr) {
       co_return Error{ErrorCode::conflict,
                       "the answer in this session is no stream that another node can go on with: it needs stream, "
-                      "X-Conversation-Id, and no likelihoods; wait for its end, or cancel it",
+                      "X-Conversation-Id, and no likelihoods; or it is moved already; wait for its end, or cancel it",
                       ""};
     }
-    if (!served.sessions.let_move(id)) {
-      co_return Error{ErrorCode::conflict, "the answer in this session was cancelled", ""};
-    }
-    KeptStreamPtr leaving = call.frontend.kept->begin_move(request);
+    std::vector<Leaving> one{{leaving, id}};
+    net::Awaitable<void> stopping = stop_leaving(*call.frontend.kept, served, std::move(one));
+    co_await std::move(stopping);
     Result<std::string> moved = co_await call.frontend.kept->moved(call.frontend, std::move(leaving));
     if (!moved) co_return moved.error();
     stream = std::move(*moved);
@@ -63,11 +89,13 @@ Handled handle_move_session(Call call) {
   co_return Result<void>();
 }
 
-void move_all_answers(KeptStreams& kept, ServedModel& served) {
+void move_all_answers(net::EventLoop& loop, KeptStreams& kept, ServedModel& served) {
   if (served.sharing == nullptr) return;
+  std::vector<Leaving> all;
   for (const auto& [request, id] : served.sessions.generating()) {
-    if (kept.is_movable(request) && served.sessions.let_move(id)) kept.begin_move(request);
+    if (KeptStreamPtr stream = kept.ask_move(request)) all.push_back({std::move(stream), id});
   }
+  if (!all.empty()) loop.spawn(stop_leaving(kept, served, std::move(all)), "moving answers");
 }
 
 net::Awaitable<Result<std::optional<MovedAnswer>>> moved_answer_of(ServedModel& served, const net::HttpRequest& request,
@@ -90,40 +118,6 @@ net::Awaitable<Result<std::optional<MovedAnswer>>> moved_answer_of(ServedModel& 
                     "Last-Event-ID"};
   }
   co_return found;
-}
-
-void let_answer_move(Answer& answer, ServedModel& served, const AnswerHead& head, std::string body, SessionId id,
-                     std::size_t history) {
-  const Request& request = *answer.request;
-  if (served.sharing == nullptr || !answer.stream || request.sampling.chances > 0 || request.tell_prompt) return;
-  MovedAnswer so_far{.body = std::move(body),
-                     .completion = head.id,
-                     .model = head.model,
-                     .fingerprint = head.fingerprint,
-                     .created = head.created,
-                     .seed = *request.sampling.seed,
-                     .history = history};
-  answer.on_moved = [&served, id = std::move(id), asked = answer.request,
-                     so_far = std::move(so_far)](MovedStream moved) {
-    MovedAnswer whole = so_far;
-    whole.stream = std::move(moved.name);
-    whole.told = std::move(moved.told);
-    whole.tokens = std::move(moved.tokens);
-    return served.sharing->pass_on(served, asked, id, std::move(whole));
-  };
-}
-
-Result<void> go_on_with(const MovedAnswer& moved, const Session& session, OpenAiBody& asked) {
-  if (session.tokens.size() != moved.history) {
-    return Error{ErrorCode::conflict, "the session has changed since its answer was moved: ask again", ""};
-  }
-  asked.head.id = moved.completion;
-  asked.head.model = moved.model;
-  asked.head.fingerprint = moved.fingerprint;
-  asked.head.created = moved.created;
-  asked.draft.sampling.seed = moved.seed;
-  asked.draft.begun = moved.tokens;
-  return {};
 }
 
 }  // namespace chasqui

@@ -205,6 +205,17 @@ net::Awaitable<void> SessionSharing::save_kv(ServedModel& served, Tenant tenant,
   log_warning("what was computed of a session could not be kept", {{"session", id}, {"reason", saved.error().message}});
 }
 
+net::Awaitable<Result<void>> SessionSharing::takes_answers(SessionId id) {
+  auto check = [store = store_, id = id.text] { return store->check_answers(id); };
+  Result<void> takes = co_await persister_.run(std::move(check));
+  co_return takes;
+}
+
+void SessionSharing::note_stays(const SessionId& id, const Error& why) {
+  metrics_.not_moved.add();
+  log_warning("an answer is not moved and goes on here", {{"session", id.text}, {"reason", why.message}});
+}
+
 net::Awaitable<Result<void>> SessionSharing::pass_on(ServedModel& served, RequestPtr asked, SessionId id,
                                                      MovedAnswer answer) {
   std::vector<Token> history = asked->prompt;

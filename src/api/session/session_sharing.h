@@ -27,6 +27,9 @@ struct SharingMetrics : MetricSet {
   Counter taken{*this, {"chasqui_sessions_taken_total", "Sessions that were taken over from other nodes."}};
   Counter refused{*this, {"chasqui_sessions_not_taken_total", "Sessions that could not be taken over."}};
   Counter moved{*this, {"chasqui_session_answers_moved_total", "Answers that stopped here for another node."}};
+  Counter not_moved{
+      *this,
+      {"chasqui_session_answers_not_moved_total", "Answers that the store did not take, and that went on here."}};
   Histogram take_seconds{*this, {"chasqui_session_take_seconds", "Time to take a session over, with its KV."}};
   Counter kv_saved{*this, {"chasqui_session_kv_total", "KV of sessions, by what became of it.", "result=\"saved\""}};
   Counter kv_brought{*this, {"chasqui_session_kv_total", {}, "result=\"brought\""}};
@@ -49,6 +52,10 @@ class SessionSharing {
   net::Awaitable<void> bring_computed(ServedModel& served, Tenant tenant, std::string id);
   // What the session's last answer has computed, for the next node; later, and only where it is worth it.
   void keep_kv(ServedModel& served, const Tenant& tenant, const SessionId& id);
+  // Whether the store takes what pass_on() would put there, before an answer stops for that.
+  net::Awaitable<Result<void>> takes_answers(SessionId id);
+  // An answer goes on here that another node was to go on with.
+  void note_stays(const SessionId& id, const Error& why);
   // An answer stops here: leaves what another node needs to go on with it.
   net::Awaitable<Result<void>> pass_on(ServedModel& served, RequestPtr asked, SessionId id, MovedAnswer answer);
   // The answer of this stream that another node has left in a session that is here, whose KV comes with it.

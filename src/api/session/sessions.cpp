@@ -11,6 +11,7 @@
 #include "api/core/key_ring.h"
 #include "api/core/model_table.h"
 #include "api/delivery/delivery.h"
+#include "api/session/session_answer.h"
 #include "api/session/session_body.h"
 #include "api/session/session_move.h"
 #include "api/session/session_persister.h"
@@ -49,34 +50,6 @@ Handled respond(const ServedModel& served, net::HttpExchange& exchange, Result<s
   co_return error;
 }
 
-// Before anybody is told of what has just happened.
-net::Awaitable<Result<void>> kept(ServedModel& served, const SessionId& id) {
-  if (served.persister == nullptr) co_return Result<void>();
-  net::Awaitable<Result<void>> waiting = served.persister->kept(id.text);
-  Result<void> done = co_await std::move(waiting);
-  co_return done;
-}
-
-// Both in memory and on disk, or neither.
-net::Awaitable<Result<void>> kept_or_taken_back(ServedModel& served, SessionMark before) {
-  Result<void> safe = co_await kept(served, before.id);
-  if (!safe) served.sessions.take_back(before);
-  co_return safe;
-}
-
-// The same of an answer, whose KV may be of use to another node.
-net::Awaitable<Result<void>> answer_kept(ServedModel& served, SessionMark before, Tenant tenant, bool was_moved) {
-  const SessionId id = before.id;
-  const std::size_t tokens = before.tokens;
-  Result<void> safe = co_await kept_or_taken_back(served, std::move(before));
-  if (!safe || served.sharing == nullptr) co_return safe;
-  served.sharing->keep_kv(served, tenant, id);
-  const auto session = served.sessions.find(tenant.id, id);
-  const bool ended = session && (*session)->tokens.size() != tokens;  // and is not moved again
-  if (was_moved && ended) served.sharing->drop_answer(id);
-  co_return safe;
-}
-
 // Where nodes share sessions, this one has it when this returns.
 net::Awaitable<Result<void>> bring_here(ServedModel& served, const SessionCall& call) {
   if (served.sharing == nullptr || call.id.text.empty()) co_return Result<void>();
@@ -95,45 +68,6 @@ net::Awaitable<Result<void>> bring_linked_files(Frontend& frontend, ServedModel&
 Result<std::string> shown(const ServedModel& served, const Result<const Session*>& session) {
   if (!session) return session.error();
   return session_body(served, **session);
-}
-
-// The request of a generation: its prompt is the history, and what stands before the answer.
-Result<Answer> answer_of(ServedModel& served, const SessionCall& call, SessionAsk ask, SessionUse& use) {
-  if (auto wanted = use.still_wanted(); !wanted) return wanted.error();
-  if (call.moved) {
-    if (auto same = go_on_with(*call.moved, use.session(), ask.common); !same) return same.error();
-  }
-  RequestDraft& draft = ask.common.draft;
-  draft.prompt = use.session().tokens;
-  draft.prompt.insert(draft.prompt.end(), ask.before_answer.tokens.begin(), ask.before_answer.tokens.end());
-  if (!place_units(ask.units, draft.prompt)) return other_projector();
-  if (!ask.units.empty()) draft.media = std::make_shared<const MediaUnits>(std::move(ask.units));
-  draft.keep_tokens = true;
-  draft.pin = use.session().pin;
-  RequestLimits limits = served.limits;
-  if (served.sharing != nullptr && draft.slot_label < 0) {
-    draft.slot_label = SessionSharing::label_of(use.session());
-    limits.slots = draft.slot_label + 1;  // no client can name it
-  }
-  auto request = make_request(served.engine.next_id(), std::move(draft), limits, served.clock.now());
-  if (!request) return request.error();
-  const bool chat = ask.before_answer.chat != nullptr;
-  const AnswerHead head = ask.common.head;
-  Answer answer;
-  answer.stream = ask.common.stream;
-  answer.writer =
-      chat ? make_chat_writer(std::move(ask.common.head)) : make_completion_writer(std::move(ask.common.head));
-  answer.on_submitted = [&use, id = (*request)->id, before = std::move(ask.before_answer)]() mutable {
-    use.begin(id, std::move(before));
-  };
-  if (served.persister != nullptr) {
-    answer.before_end = [&served, before = mark_of(use.session()), tenant = call.caller.tenant,
-                         was_moved = call.moved.has_value()] { return answer_kept(served, before, tenant, was_moved); };
-  }
-  answer.request = std::move(*request);
-  if (call.moved) answer.told = std::make_shared<const StreamEnd>(call.moved->told);
-  let_answer_move(answer, served, head, call.said, use.session().id, use.session().tokens.size());
-  return answer;
 }
 
 // Sessions in one answer to GET /v1/sessions: what the loop writes in well under a millisecond.
@@ -253,7 +187,8 @@ net::Awaitable<Result<Answer>> prepare_in_session(Frontend& frontend, ServedMode
   Result<SessionAsk> ask = co_await frontend.offload.run(std::move(work), std::move(terms));
   if (!ask) co_return ask.error();
   if (call.client_gone()) co_return client_gone();
-  co_return answer_of(served, call, std::move(*ask), *use);
+  const SessionAsker asker{frontend, served, call.caller, call.said};
+  co_return answer_in_session(asker, call.moved, std::move(*ask), *use);
 }
 
 Result<std::string> list_sessions(ServedModel& served, SessionCall& call) {
