@@ -111,6 +111,7 @@ class FakeLeases final : public SessionLeases {
     return SessionClaim{here ? SessionClaim::Kind::here : SessionClaim::Kind::taken, held.lease, held.last};
   }
   Result<bool> has_ended(const std::string& id) override {
+    if (shared_.chance(shared_.lease_faults)) return fake_fault();
     const auto found = shared_.leases.find(id);
     return found != shared_.leases.end() && found->second.gone;
   }

@@ -218,6 +218,10 @@ Result<void> SharedSessions::remove_folder(const std::string& folder, const std:
 
 Result<std::size_t> SharedSessions::sweep(const std::set<std::string>& here) {
   std::erase_if(kept_, [&](const auto& each) { return !here.contains(each.first); });
+  const auto late = late_;
+  for (const auto& [id, name] : late) {
+    if (!drop_late_answer(id)) break;  // the next sweep tries again
+  }
   const auto old = parts_.leases->end_old(kSweepMax);
   if (!old) return old.error();
   std::size_t swept = 0;

@@ -90,6 +90,9 @@ class SharedSessions final : public SharedSessionStore {
   void drop_old(const std::vector<SessionChange>& changes, const std::vector<Draft>& drafts, const Outcomes& outcomes);
   std::optional<Error> end(const SessionChange& change);
   Result<void> remove_objects(const std::string& id);
+  Result<void> check_late(const std::string& id, const std::string& name);
+  // The answer that this node has put, if the session has ended at another one: whether it has.
+  Result<bool> drop_late_answer(const std::string& id);
   // Those whose names come before that one, where one is given.
   Result<void> remove_folder(const std::string& folder, const std::string& before = "");
   void write_turns(const std::vector<SessionChange>& changes, Outcomes& outcomes);
@@ -106,6 +109,8 @@ class SharedSessions final : public SharedSessionStore {
   const SharedSessionsConfig config_;
   const SharedSessionsParts parts_;
   std::unordered_map<std::string, Kept> kept_;
+  // By session: an answer that is to be removed if the session has ended.
+  std::map<std::string, std::string> late_;
   std::uint32_t next_ = 0;  // number of the next object, of any session: no name is written twice
   Counter bytes_written_;
 };

@@ -134,15 +134,20 @@ Result<std::vector<std::byte>> SharedSessions::join(const std::string& id, Objec
   return out;
 }
 
-// By the name of no lease, which no one reads.
+// By the name of no lease, which no one reads; it goes with the answers of the session.
 Result<void> SharedSessions::check_answers(const std::string& id) {
   const StoredObject object{object_name(answer_folder(config_.root, id), {0, next_++, config_.writer}), {}};
   const auto put = parts_.objects->put(std::span(&object, 1));
   if (put.front()) return for_client(*put.front());
-  const auto removed = parts_.objects->remove(std::span(&object.name, 1));
-  if (removed.front()) return for_client(*removed.front());
-  const auto leases = parts_.leases->has_ended(id);
-  if (!leases) return leases.error();
+  return check_late(id, object.name);
+}
+
+// The node at which the session has ended may have looked for its answers before this one was put.
+Result<void> SharedSessions::check_late(const std::string& id, const std::string& name) {
+  late_.insert_or_assign(id, name);
+  const auto ended = drop_late_answer(id);
+  if (!ended) return ended.error();
+  if (*ended) return Error{ErrorCode::conflict, "the session has ended at another node", ""};
   return {};
 }
 
@@ -155,8 +160,20 @@ Result<void> SharedSessions::put_answer(const std::string& id, const MovedAnswer
                             write_moved_answer(answer)};
   const auto put = parts_.objects->put(std::span(&object, 1));
   if (put.front()) return for_client(*put.front());
+  if (auto stays = check_late(id, object.name); !stays) return stays;
   (void)remove_folder(folder, object.name);  // what is left of another one is older
   return {};
+}
+
+Result<bool> SharedSessions::drop_late_answer(const std::string& id) {
+  const auto ended = parts_.leases->has_ended(id);
+  if (!ended) return for_client(ended.error());
+  if (*ended) {
+    const auto removed = parts_.objects->remove(std::span(&late_.at(id), 1));
+    if (removed.front()) return for_client(*removed.front());
+  }
+  late_.erase(id);
+  return *ended;
 }
 
 Result<std::optional<MovedAnswer>> SharedSessions::get_answer(const std::string& id) {

@@ -210,7 +210,6 @@ TEST(SharedSessions, SaysWhetherAnAnswerCouldBePut) {
   const auto a = node_of(shared, 1);
   ASSERT_FALSE(write_one(*a, whole(image(), 1)));
   EXPECT_TRUE(a->check_answers(kId));
-  EXPECT_EQ(shared.objects.size(), 1U) << "a check leaves nothing";
   shared.objects[object_name(answer_folder("", kId), {0, 9, 9})];  // of a node that has died amid it
   const auto none = a->get_answer(kId);
   ASSERT_TRUE(none);
@@ -219,8 +218,45 @@ TEST(SharedSessions, SaysWhetherAnAnswerCouldBePut) {
   const auto found = node_of(shared, 2)->get_answer(kId);
   ASSERT_TRUE(found && *found);
   EXPECT_EQ((*found)->tokens, (std::vector<Token>{5}));
+  EXPECT_EQ(shared.objects.size(), 2U) << "checks go with the next answer";
   shared.store_faults = 100;
   EXPECT_EQ(a->check_answers(kId).error().code, ErrorCode::unavailable);
+}
+
+TEST(SharedSessions, AnAnswerThatIsPutAfterTheEndOfItsSessionGoes) {
+  for (const bool removable : {true, false}) {
+    FakeShared shared;
+    const auto a = node_of(shared, 1);
+    const auto b = node_of(shared, 2);
+    ASSERT_FALSE(write_one(*a, whole(image(), 1)));
+    ASSERT_TRUE(take_it(*b));
+    ASSERT_FALSE(write_one(*b, {.id = kId, .lease = 2, .owner = kOwner}));
+    ASSERT_TRUE(shared.objects.empty());
+    if (!removable) shared.meanwhile = [&] { shared.store_faults = 100; };
+    if (removable) {
+      EXPECT_FALSE(a->check_answers(kId));
+    }
+    EXPECT_FALSE(a->put_answer(kId, {.stream = "s", .tokens = {5}}));
+    EXPECT_EQ(shared.objects.size(), removable ? 0U : 1U);
+    shared.meanwhile = [] {};
+    shared.store_faults = 0;
+    EXPECT_TRUE(a->sweep({}));
+    EXPECT_TRUE(shared.objects.empty());
+  }
+}
+
+TEST(SharedSessions, AnAnswerStaysWhereItIsNotKnownWhetherItsSessionHasEnded) {
+  FakeShared shared;
+  const auto a = node_of(shared, 1);
+  const auto b = node_of(shared, 2);
+  ASSERT_FALSE(write_one(*a, whole(image(), 1)));
+  shared.lease_faults = 100;
+  EXPECT_FALSE(a->put_answer(kId, {.stream = "s", .tokens = {5}})) << "the node does not rely on it";
+  shared.lease_faults = 0;
+  EXPECT_TRUE(a->sweep({kId}));
+  EXPECT_TRUE(take_it(*b)) << "and the session is there";
+  ASSERT_FALSE(write_one(*b, {.id = kId, .lease = 2, .owner = kOwner}));
+  EXPECT_TRUE(shared.objects.empty());
 }
 
 // Three nodes change one session at random, each as the persister does: it claims, takes where the session was not

@@ -190,7 +190,7 @@ net::Awaitable<void> SessionSharing::save_kv(ServedModel& served, Tenant tenant,
   const Result<bool> saved = co_await kv_->run(std::move(work), std::move(terms));
   if (saved && *saved) {
     metrics_.kv_saved.add();
-    if (sessions_.has({id})) co_return;
+    // Another node may have ended it, and looked for its KV before.
     auto ask = [store = store_, id] { return store->has_ended(id); };
     const Result<bool> ended = co_await claims_->run(std::move(ask));
     if (!ended || !*ended) co_return;
