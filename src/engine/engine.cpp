@@ -248,7 +248,8 @@ SlotCopy Engine::copy_of_slot(SlotId slot, const Tenant& tenant) {
 }
 
 bool Engine::adopt_slot(SlotId slot, const Tenant& tenant, SlotCopy copy) {
-  const auto worker = static_cast<std::size_t>(slot.value / slots_.front().slots());
+  const auto place = static_cast<std::size_t>(slot.value / slots_.front().slots());
+  const std::size_t worker = place < workers_.size() ? place : 0;
   copy.order = next_id().value;
   const PrefixKey key{config_.reuse.shared_by_tenants ? 0 : tenant.id, copy.adapters};
   std::vector<Token> tokens;

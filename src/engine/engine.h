@@ -113,8 +113,8 @@ class Engine {
   // Any thread but the workers', with reuse.notes_slots: what the tenant's latest sequence that was in this slot, or
   // said so, has left in memory. Waits as forget() does.
   SlotCopy copy_of_slot(SlotId slot, const Tenant& tenant);
-  // … and brings such a copy back, into the memory of the worker that has this slot; prompts that begin like it go
-  // there. False: it does not fit. REQUIRES: it is of this tenant, and has as many tokens as its KV
+  // … and brings such a copy back, into the memory of the worker that has this slot, of the first one where it is a
+  // Request::slot_label above all. False: it does not fit. REQUIRES: of this tenant, with as many tokens as its KV
   bool adopt_slot(SlotId slot, const Tenant& tenant, SlotCopy copy);
   // The models of all workers sleep, see EngineConfig::sleep_after.
   bool sleeping() const;

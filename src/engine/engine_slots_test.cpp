@@ -46,6 +46,22 @@ TEST(EngineSlots, ARequestThatNamesASlotIsNotedThere) {
   EXPECT_NE(client.engine.copy_of_slot(SlotId{3}, {}).kv, nullptr);
 }
 
+TEST(EngineSlots, WhatIsAdoptedByALabelLeavesTheNotesOfSlots) {
+  StepClock clock;
+  ClientConfig config;
+  config.workers = 2;
+  FakeClient client(noting(config, clock));
+  constexpr std::int32_t kLabel = 1 << 20;  // above all slots
+  cached(client, kStory);
+  SlotCopy copy = client.engine.copy_of_slot(SlotId{0}, {});
+  ASSERT_NE(copy.kv, nullptr);
+  FakeClient other(noting(config, clock));
+  ASSERT_TRUE(other.engine.adopt_slot(SlotId{kLabel}, {}, std::move(copy)));
+  EXPECT_EQ(other.engine.copy_of_slot(SlotId{0}, {}).kv, nullptr);
+  EXPECT_NE(other.engine.copy_of_slot(SlotId{kLabel}, {}).kv, nullptr);
+  EXPECT_GT(cached(other, kStory), 100);
+}
+
 TEST(EngineSlots, NoTenantGetsWhatAnotherHasLeft) {
   StepClock clock;
   FakeClient client(noting({}, clock));

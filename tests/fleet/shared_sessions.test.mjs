@@ -53,6 +53,21 @@ async function killed(server) {
 }
 
 describe('nodes that share sessions', () => {
+  it('save the slots of clients, not the sessions that they take over', async (t) => {
+    const { flags } = await shared(t);
+    const saves = () => ['--slot-save-path', folder(t)];
+    const [a, b] = [await start(t, [...demo, ...flags, ...saves()]), await start(t, [...demo, ...flags, ...saves()])];
+    await ask(b, '/completion', { prompt: `Tell me more. ${long}`, n_predict: 4, temperature: 0, id_slot: 0 });
+    const saved = async () => (await ask(b, '/slots/0?action=save', { filename: 'said' })).n_saved;
+    const before = await saved();
+    const { id } = await open(a, { messages: [{ role: 'system', content: long }] });
+    await turn(a, id, 'What is Chasqui?');
+    await kvSaved(a, 1);
+    assert.ok((await turn(b, id, 'Who are you?')).cached >= 0.9);
+    assert.equal(await metric(b, 'chasqui_session_kv_total', { result: 'brought' }), 1);
+    assert.equal(await saved(), before);
+  });
+
   it('go on with those of a node that was killed, with what it had computed', async (t) => {
     const { flags } = await shared(t);
     const steady = await start(t, demo);

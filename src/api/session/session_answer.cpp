@@ -75,8 +75,7 @@ net::Awaitable<Result<ResumedPtr>> go_on_here(MovableAnswerPtr answer, MovedAnsw
   Result<Answer> again = answer_in_session(asker, begun, std::move(*ask), use);
   if (!again) co_return again.error();
   std::vector<RequestPtr> requests{again->request};
-  auto started =
-      Generation::start(served.streams, std::move(requests), std::move(permit), Engine::Entry::again);
+  auto started = Generation::start(served.streams, std::move(requests), std::move(permit), Engine::Entry::again);
   if (!started) co_return started.error();
   again->on_submitted();
   co_return std::make_unique<Resumed>(Resumed{std::move(*again), std::move(*started), {}});

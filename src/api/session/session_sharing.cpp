@@ -122,20 +122,20 @@ net::Awaitable<Result<void>> SessionSharing::take_over(ServedModel& served, Tena
 net::Awaitable<void> SessionSharing::bring_computed(ServedModel& served, Tenant tenant, std::string id) {
   if (taken_over_.erase(id) == 0) co_return;
   const auto session = sessions_.find(tenant.id, {id});
-  if (session) co_await bring_kv(served, tenant, id, (*session)->tokens);
+  if (session) co_await bring_kv(served, tenant, id, label_of(**session), (*session)->tokens);
 }
 
 // Without it the session is computed again: slower, and the same.
-net::Awaitable<void> SessionSharing::bring_kv(ServedModel& served, Tenant tenant, std::string id,
+net::Awaitable<void> SessionSharing::bring_kv(ServedModel& served, Tenant tenant, std::string id, std::int32_t label,
                                               std::vector<Token> history) {
   if (std::cmp_less(history.size(), kWorthKeeping)) co_return;
   auto work = [store = store_, id, tenant, model = served.identity, history = std::move(history),
-               &engine = served.engine]() -> Result<TokenCount> {
+               &engine = served.engine, label]() -> Result<TokenCount> {
     auto copy = store->get_kv(id, tenant, model, history, engine.snapshot_limits());
     if (!copy) return copy.error();
     if (!*copy) return TokenCount{0};
     const auto tokens = static_cast<TokenCount>((*copy)->tokens.size());
-    return engine.adopt_slot(SlotId{0}, tenant, std::move(**copy)) ? tokens : TokenCount{0};
+    return engine.adopt_slot(SlotId{label}, tenant, std::move(**copy)) ? tokens : TokenCount{0};
   };
   const Result<TokenCount> brought = co_await kv_->run(std::move(work));
   if (!brought) {
@@ -248,7 +248,8 @@ net::Awaitable<Result<std::optional<MovedAnswer>>> SessionSharing::moved_answer(
   std::vector<Token> history = (*session)->tokens;
   history.insert(history.end(), before->tokens.begin(), before->tokens.end());
   history.insert(history.end(), (*found)->tokens.begin(), (*found)->tokens.end());
-  co_await bring_kv(served, tenant, id.text, std::move(history));
+  const std::int32_t label = label_of(**session);
+  co_await bring_kv(served, tenant, id.text, label, std::move(history));
   co_return found;
 }
 

@@ -89,7 +89,9 @@ class SessionSharing {
   };
 
   net::Awaitable<Result<void>> take_over(ServedModel& served, Tenant tenant, std::string id, SessionClaim claim);
-  net::Awaitable<void> bring_kv(ServedModel& served, Tenant tenant, std::string id, std::vector<Token> history);
+  // `label`: as of save_kv(), so that the slots of clients keep what they have.
+  net::Awaitable<void> bring_kv(ServedModel& served, Tenant tenant, std::string id, std::int32_t label,
+                                std::vector<Token> history);
   net::Awaitable<void> save_kv(ServedModel& served, Tenant tenant, std::string id, std::int32_t label,
                                std::vector<Token> history);
   net::Awaitable<void> save_later(ServedModel& served, Tenant tenant, std::string id);
