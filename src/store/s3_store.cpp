@@ -29,8 +29,6 @@ std::string query_value(std::string_view text) {
   return out;
 }
 
-bool is_done(const HttpAnswer& answer) { return answer.status >= 200 && answer.status < 300; }
-
 }  // namespace
 
 S3Store::S3Store(S3Place place, std::unique_ptr<HttpExchanges> http)
@@ -73,52 +71,21 @@ ObjectStore::Outcomes S3Store::put(std::span<const StoredObject> objects) {
   }
   const auto answers = http_->run(calls);
   for (std::size_t i = 0; i < which.size(); ++i) {
-    if (!is_done(answers[i])) out[which[i]] = refusal(answers[i]);
+    if (!is_success(answers[i])) out[which[i]] = refusal(answers[i]);
   }
   return out;
+}
+
+HttpObjects S3Store::objects() {
+  return {*http_, [this](const std::string& name) { return url_of(name); },
+          [this](const HttpAnswer& answer) { return refusal(answer); }};
 }
 
 std::vector<Result<std::vector<std::byte>>> S3Store::get(std::span<const std::string> names, std::size_t most) {
-  std::vector<Result<std::vector<std::byte>>> out;
-  std::vector<HttpCall> calls;
-  for (const std::string& name : names) {
-    if (!name_fault(name)) calls.push_back({"GET", url_of(name), {}, {}, most});
-  }
-  auto answers = http_->run(calls);
-  auto answer = answers.begin();
-  for (const std::string& name : names) {
-    if (const auto fault = name_fault(name)) {
-      out.push_back(*fault);
-      continue;
-    }
-    if (answer->status == 200) {
-      out.push_back(std::move(answer->body));
-    } else {
-      out.push_back(refusal(*answer));
-    }
-    ++answer;
-  }
-  return out;
+  return objects().get(names, most);
 }
 
-ObjectStore::Outcomes S3Store::remove(std::span<const std::string> names) {
-  Outcomes out(names.size());
-  std::vector<HttpCall> calls;
-  std::vector<std::size_t> which;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    out[i] = name_fault(names[i]);
-    if (out[i]) continue;
-    calls.push_back({"DELETE", url_of(names[i])});
-    which.push_back(i);
-  }
-  const auto answers = http_->run(calls);
-  for (std::size_t i = 0; i < which.size(); ++i) {
-    if (is_done(answers[i])) continue;
-    const Error error = refusal(answers[i]);
-    if (error.code != ErrorCode::not_found) out[which[i]] = error;
-  }
-  return out;
-}
+ObjectStore::Outcomes S3Store::remove(std::span<const std::string> names) { return objects().remove(names); }
 
 Result<std::string> S3Store::read_page(const HttpAnswer& answer, const std::string& before,
                                        std::vector<std::string>& names) const {

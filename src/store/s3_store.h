@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "store/http_objects.h"
 #include "store/http_transfers.h"
 #include "store/object_store.h"
 
@@ -30,6 +31,7 @@ class S3Store final : public ObjectStore {
  private:
   std::string url_of(const std::string& name) const;
   std::string list_url(const std::string& before, const std::string& token) const;
+  HttpObjects objects();
   Error refusal(const HttpAnswer& answer) const;
   Error nonsense(const std::string& why) const;
   // Adds the names of a page, which come behind `before`. The token of the next one; empty: it was the last.

@@ -14,7 +14,6 @@ namespace {
 constexpr std::string_view kWanted =
     R"(<?xml version="1.0"?><propfind xmlns="DAV:"><prop><resourcetype/></prop></propfind>)";
 
-bool is_success(const HttpAnswer& answer) { return answer.status >= 200 && answer.status < 300; }
 // Of a request whose folder is missing: servers differ.
 bool says_missing_folder(const HttpAnswer& answer) { return answer.status == 409 || answer.status == 404; }
 // nginx answers a PUT with 500 then, when it cannot rename the file.
@@ -104,46 +103,16 @@ ObjectStore::Outcomes WebdavStore::put(std::span<const StoredObject> objects) {
   return out;
 }
 
-std::vector<Result<std::vector<std::byte>>> WebdavStore::get(std::span<const std::string> names, std::size_t most) {
-  std::vector<Result<std::vector<std::byte>>> out;
-  std::vector<HttpCall> calls;
-  for (const std::string& name : names) {
-    if (!name_fault(name)) calls.push_back({"GET", url_of(path_of(name)), {}, {}, most});
-  }
-  auto answers = http_->run(calls);
-  auto answer = answers.begin();
-  for (const std::string& name : names) {
-    if (const auto fault = name_fault(name)) {
-      out.push_back(*fault);
-      continue;
-    }
-    if (answer->status == 200) {
-      out.push_back(std::move(answer->body));
-    } else {
-      out.push_back(refusal(*answer));
-    }
-    ++answer;
-  }
-  return out;
+HttpObjects WebdavStore::objects() {
+  return {*http_, [this](const std::string& name) { return url_of(path_of(name)); },
+          [this](const HttpAnswer& answer) { return refusal(answer); }};
 }
 
-ObjectStore::Outcomes WebdavStore::remove(std::span<const std::string> names) {
-  Outcomes out(names.size());
-  std::vector<HttpCall> calls;
-  std::vector<std::size_t> which;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    out[i] = name_fault(names[i]);
-    if (out[i]) continue;
-    calls.push_back({"DELETE", url_of(path_of(names[i]))});
-    which.push_back(i);
-  }
-  const auto answers = http_->run(calls);
-  for (std::size_t i = 0; i < which.size(); ++i) {
-    const bool gone = is_success(answers[i]) || answers[i].status == 404 || answers[i].status == 410;
-    if (!gone) out[which[i]] = refusal(answers[i]);
-  }
-  return out;
+std::vector<Result<std::vector<std::byte>>> WebdavStore::get(std::span<const std::string> names, std::size_t most) {
+  return objects().get(names, most);
 }
+
+ObjectStore::Outcomes WebdavStore::remove(std::span<const std::string> names) { return objects().remove(names); }
 
 Result<std::vector<std::string>> WebdavStore::read_list(const HttpAnswer& answer, const std::string& folder,
                                                         std::size_t most) const {

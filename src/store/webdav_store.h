@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "store/http_objects.h"
 #include "store/http_transfers.h"
 #include "store/object_store.h"
 
@@ -31,6 +32,7 @@ class WebdavStore final : public ObjectStore {
  private:
   std::string url_of(const std::string& path) const { return place_.origin + path; }
   std::string path_of(const std::string& name) const { return place_.path + '/' + name; }
+  HttpObjects objects();
   Error refusal(const HttpAnswer& answer) const;
   Error nonsense(const std::string& why) const;
   // Those that are named; which of them say that their folder is missing.
