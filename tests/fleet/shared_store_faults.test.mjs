@@ -64,6 +64,7 @@ it('no acknowledged turn is lost, and no wrong one is shown, whatever the store 
     ++most;
     if (response.status === 200) ++least;
     else assert.ok([409, 503].includes(response.status), JSON.stringify(said));
+    assert.doesNotMatch(JSON.stringify(said), /127\.0\.0\.1|redis:|http:|dav/, 'clients do not learn where the store is');
     response.status === 200 ? ++acknowledged : ++failed;
     check(await show());
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/session/store_words.h"
 #include "base/log.h"
 
 namespace chasqui {
@@ -264,11 +265,12 @@ net::Awaitable<Result<void>> SessionPersister::kept(std::string id) {
   }
   if (!failure) co_return Result<void>();
   if (failure->code == ErrorCode::conflict) co_return *failure;
-  co_return Error{ErrorCode::unavailable,
-                  std::string("the session has changed but could not be ") +
-                      (shared_ != nullptr ? "kept in the shared store (" : "written to disk (") + failure->message +
-                      "): look at it before you try again",
-                  ""};
+  co_return Error{
+      ErrorCode::unavailable,
+      std::string("the session has changed but could not be ") +
+          (shared_ != nullptr ? "kept (" + in_store_words(*failure).message : "written to disk (" + failure->message) +
+          "): look at it before you try again",
+      ""};
 }
 
 void SessionPersister::finish() {

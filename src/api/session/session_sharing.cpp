@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/session/store_words.h"
 #include "base/ascii.h"
 #include "base/log.h"
 #include "engine/engine.h"
@@ -77,7 +78,10 @@ net::Awaitable<Result<void>> SessionSharing::bring(ServedModel& served, Tenant t
   if (!turn.first) co_await turn.signal.wait();
   auto ask = [store = store_, id, owner = tenant.lasting] { return store->claim(id, owner); };
   const Result<SessionClaim> claim = co_await claims_->run(std::move(ask));
-  if (!claim) co_return claim.error();
+  if (!claim) {
+    log_warning("it is not known whose a session is", {{"session", id}, {"reason", claim.error().message}});
+    co_return in_store_words(claim.error());
+  }
   if (claim->kind == SessionClaim::Kind::none || persister_.is_leaving(id, claim->lease)) co_return no_session_here();
   const bool same_lease = persister_.lease_of(id) == claim->lease;
   if (claim->kind == SessionClaim::Kind::here && same_lease && sessions_.has({id})) co_return Result<void>();
@@ -89,6 +93,7 @@ net::Awaitable<Result<void>> SessionSharing::bring(ServedModel& served, Tenant t
   } else if (taken.error().code != ErrorCode::not_found) {
     metrics_.refused.add();
     log_warning("a session could not be taken over", {{"session", id}, {"reason", taken.error().message}});
+    co_return in_store_words(taken.error());
   }
   co_return taken;
 }
@@ -237,7 +242,12 @@ net::Awaitable<Result<std::optional<MovedAnswer>>> SessionSharing::moved_answer(
   auto get = [store = store_, id = id.text] { return store->get_answer(id); };
   Result<std::optional<MovedAnswer>> found = co_await persister_.run(std::move(get));
   --asking_;
-  if (!found || !*found) co_return found;
+  if (!found) {
+    log_warning("it is not known whether an answer was moved here",
+                {{"session", id.text}, {"reason", found.error().message}});
+    co_return in_store_words(found.error());
+  }
+  if (!*found) co_return found;
   if ((*found)->stream != stream) co_return std::optional<MovedAnswer>();
   const auto session = sessions_.find(tenant.id, id);
   if (!session) co_return session.error();
