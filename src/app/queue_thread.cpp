@@ -64,7 +64,8 @@ void QueueThread::run() {
     for (QueueOrders& each : orders) all.add(std::move(each));
     QueueNews news = turn_.run(std::move(all));
     const Duration most = turn_.holds_lines() ? kLookBusy : kLookIdle;
-    pause = !news.up ? kTryQueue : turn_.is_busy() ? Duration::zero() : std::clamp(2 * pause, kLookSoon, most);
+    const bool fails = !news.up || !news.refusal.empty();
+    pause = fails ? kTryQueue : turn_.is_busy() ? Duration::zero() : std::clamp(2 * pause, kLookSoon, most);
     if (news.says_something() || up != news.up) {
       up = news.up;
       tell_loop(std::move(news));

@@ -30,6 +30,7 @@ struct FakeBroker {
   };
 
   bool down = false;
+  bool refuses = false;       // what it would have to keep; all else goes
   std::uint64_t fail_at = 0;  // the call that fails after it was carried out; 0: none
   std::uint64_t calls = 0;
   std::uint64_t last_id = 0;
@@ -58,7 +59,7 @@ class FakeLineQueue final : public LineQueue {
   }
 
   Result<std::vector<Posted>> publish(std::span<const LinePost> lines) override {
-    if (broker_.down) return gone();
+    if (broker_.down || broker_.refuses) return gone();
     std::vector<Posted> out;
     for (const LinePost& line : lines) {
       const bool there = std::ranges::any_of(
@@ -124,7 +125,7 @@ class FakeLineQueue final : public LineQueue {
     return lost;
   }
   Result<Posted> answer(const LinePost& line) override {
-    if (broker_.down) return gone();
+    if (broker_.down || broker_.refuses) return gone();
     if (line.message.size() > most_) return Posted::too_large;
     broker_.results[line.home].push_back({++broker_.last_id, line.message});
     erase(line.receipt);
@@ -132,7 +133,7 @@ class FakeLineQueue final : public LineQueue {
     return Posted::yes;
   }
   Result<void> give_back(const LinePost& line) override {
-    if (broker_.down) return gone();
+    if (broker_.down || broker_.refuses) return gone();
     if (find(line.receipt) != nullptr) {
       broker_.lines.push_back({++broker_.last_id, line.home, line.key, line.message, {}, 0});
     }
@@ -148,7 +149,7 @@ class FakeLineQueue final : public LineQueue {
   void set_most(std::size_t bytes) { most_ = bytes; }
 
  private:
-  static Error gone() { return {ErrorCode::unavailable, "the fake broker is down", ""}; }
+  static Error gone() { return {ErrorCode::unavailable, "the fake broker is down, or refuses", ""}; }
   Result<void> reach() const {
     if (broker_.down || ++broker_.calls == broker_.fail_at) return gone();
     return {};

@@ -49,12 +49,13 @@ QueueNews QueueTurn::run(QueueOrders orders) {
   if (pending_.capacity) capacity_ = *std::exchange(pending_.capacity, std::nullopt);
   QueueNews news;
   busy_ = false;
-  Result<void> went = carry_out(news);
+  Result<void> went = carry_out();
+  if (went) went = send(news);
+  for (LinePost& line : pending_.publish) news.unsent.push_back({std::move(line.key), false});
+  pending_.publish.clear();
   if (went) went = take_all(news);
   if (!went) {
     open_ = false;
-    for (LinePost& line : pending_.publish) news.unsent.push_back({std::move(line.key), false});
-    pending_.publish.clear();
     cut(pending_.withdraw);
     cut(pending_.acknowledge);
   }
@@ -69,8 +70,10 @@ void QueueTurn::finish(QueueOrders orders) {
   pending_.add(std::move(orders));
   pending_.publish.clear();
   QueueNews news;
-  const Result<void> went = carry_out(news);
-  if (!went) log_warning("the batch queue was not told of all; other nodes wait for it", {{"queue", queue_.shown()}});
+  Result<void> went = carry_out();
+  if (went) went = send(news);
+  const bool told = went && news.refusal.empty();
+  if (!told) log_warning("the batch queue was not told of all; other nodes wait for it", {{"queue", queue_.shown()}});
 }
 
 // One line of the log for each change.
@@ -84,13 +87,17 @@ void QueueTurn::tell_state(const Result<void>& went) {
               {{"queue", queue_.shown()}, {"reason", went.error().message}});
 }
 
+Result<void> QueueTurn::open() {
+  if (open_) return {};
+  if (auto opened = queue_.open(); !opened) return opened;
+  open_ = true;
+  look_at_ = clock_.now();
+  return {};
+}
+
 // Acknowledgements and withdrawals come before what is published: a line may be sent again.
-Result<void> QueueTurn::carry_out(QueueNews& news) {
-  if (!open_) {
-    if (auto opened = queue_.open(); !opened) return opened;
-    open_ = true;
-    look_at_ = clock_.now();
-  }
+Result<void> QueueTurn::carry_out() {
+  if (auto opened = open(); !opened) return opened;
   if (!pending_.acknowledge.empty()) {
     if (auto done = queue_.acknowledge(pending_.acknowledge); !done) return done;
     pending_.acknowledge.clear();
@@ -100,9 +107,21 @@ Result<void> QueueTurn::carry_out(QueueNews& news) {
     metrics_.withdrawn.add(pending_.withdraw.size());
     pending_.withdraw.clear();
   }
-  if (auto done = send_answers(); !done) return done;
-  if (auto done = send_back(); !done) return done;
-  return publish(news);
+  return {};
+}
+
+// What the broker has to keep. Where that fails, opening the queue again says whether it is down or refuses.
+Result<void> QueueTurn::send(QueueNews& news) {
+  Result<void> sent = send_answers();
+  if (sent) sent = send_back();
+  if (sent) sent = publish(news);
+  if (sent) return {};
+  open_ = false;
+  if (auto opened = open(); !opened) return opened;
+  metrics_.errors.add();
+  refused_ = true;
+  news.refusal = sent.error().message;
+  return {};
 }
 
 Result<void> QueueTurn::send_answers() {
@@ -148,6 +167,7 @@ Result<void> QueueTurn::publish(QueueNews& news) {
     for (std::size_t i = 0; i < count && i < sent->size(); ++i) {
       if ((*sent)[i] == Posted::too_large) news.unsent.push_back({std::move(pending_.publish[i].key), true});
       if ((*sent)[i] == Posted::yes) metrics_.published.add();
+      if ((*sent)[i] != Posted::too_large && std::exchange(refused_, false)) news.takes_again = true;
     }
     pending_.publish.erase(pending_.publish.begin(), pending_.publish.begin() + static_cast<std::ptrdiff_t>(count));
     busy_ = true;

@@ -2,8 +2,9 @@
 // takes lines and results. Owned by app/queue_thread, one thread; the loop and it exchange QueueOrders and QueueNews.
 //
 // What the broker has not taken is tried again at the next turn, but for lines that are to be published: the loop hears
-// of those, and decides again. bounded: the loop says how many lines it holds, and of results that are not acknowledged
-// yet no more than kResultsOpen are handed to it.
+// of those, and decides again. A broker that answers but refuses what it would have to keep is not down: what it has is
+// taken and acknowledged all the same, which may make room. bounded: the loop says how many lines it holds, and of
+// results that are not acknowledged yet no more than kResultsOpen are handed to it.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +51,9 @@ struct UnsentLine {
 };
 
 struct QueueNews {
-  bool up = false;
+  bool up = false;           // the broker answers
+  std::string refusal{};     // why it did not keep what was sent although it answers; empty: nothing was refused
+  bool takes_again = false;  // it has kept lines, the first since a refusal
   std::vector<TakenLine> lines{};
   std::vector<std::string> lost{};  // receipts: another node may run them, or they are withdrawn
   std::vector<ArrivedResult> results{};
@@ -62,7 +65,8 @@ struct QueueNews {
   std::optional<Outstanding> outstanding{};
 
   bool says_something() const {
-    return !lines.empty() || !lost.empty() || !results.empty() || !unsent.empty() || outstanding.has_value();
+    return !refusal.empty() || takes_again || !lines.empty() || !lost.empty() || !results.empty() || !unsent.empty() ||
+           outstanding.has_value();
   }
 };
 
@@ -86,7 +90,9 @@ class QueueTurn {
   bool holds_lines() const { return !held_.empty(); }
 
  private:
-  Result<void> carry_out(QueueNews& news);
+  Result<void> open();
+  Result<void> carry_out();
+  Result<void> send(QueueNews& news);
   Result<void> publish(QueueNews& news);
   Result<void> send_answers();
   Result<void> send_back();
@@ -109,6 +115,7 @@ class QueueTurn {
   TimePoint look_at_{};
   bool open_ = false;
   bool busy_ = false;
+  bool refused_ = false;      // since lines were kept
   std::optional<bool> up_{};  // none: not known yet
 };
 

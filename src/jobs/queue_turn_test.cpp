@@ -80,6 +80,40 @@ TEST_F(QueueTurnTest, TellsTheLoopOfLinesThatDidNotGo) {
   EXPECT_EQ(home_metrics_.errors.value(), 1u);
 }
 
+TEST_F(QueueTurnTest, SaysThatTheBrokerAnswersAndRefusesLines) {
+  EXPECT_TRUE(publish({line(1)}).up);
+  broker_.refuses = true;
+  for (int turn = 0; turn < 3; ++turn) {
+    const QueueNews news = publish({line(2), line(3)});
+    EXPECT_TRUE(news.up) << "it is not down";
+    EXPECT_NE(news.refusal, "");
+    EXPECT_EQ(news.unsent.size(), 2u);
+    EXPECT_TRUE(home_.run({}).up);
+  }
+  broker_.refuses = false;
+  EXPECT_FALSE(home_.run({}).takes_again) << "nothing was sent";
+  QueueNews news = publish({line(2)});
+  EXPECT_TRUE(news.takes_again);
+  EXPECT_EQ(news.refusal, "");
+  EXPECT_FALSE(publish({line(3)}).takes_again) << "it is said once";
+  EXPECT_EQ(home_metrics_.errors.value(), 3u);
+}
+
+TEST_F(QueueTurnTest, TakesResultsFromABrokerThatRefusesAnswers) {
+  publish({line(1)});
+  const auto taken = take(1);
+  broker_.results["node"].push_back(
+      {++broker_.last_id, write_message(SharedResult{{"own", 1}, LineEnd::answered, 200, "id", "{}"})});
+  broker_.refuses = true;
+  const QueueNews news = answered(answer(taken.at(0)));
+  EXPECT_TRUE(news.up);
+  EXPECT_NE(news.refusal, "");
+  EXPECT_EQ(news.results.size(), 1u) << "what is acknowledged makes room";
+  broker_.refuses = false;
+  EXPECT_EQ(node_.run({}).refusal, "");
+  EXPECT_EQ(home_.run({}).results.size(), 1u);
+}
+
 TEST_F(QueueTurnTest, KeepsAnswersUntilTheBrokerTakesThem) {
   publish({line(1)});
   const auto taken = take(1);

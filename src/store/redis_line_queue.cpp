@@ -15,6 +15,18 @@ constexpr std::size_t kResultsOfOneRead = 16;
 constexpr Duration kClaimEvery = std::chrono::seconds(2);
 constexpr std::int64_t kConsumerGone = std::int64_t{24} * 60 * 60 * 1000;
 
+// KEYS: lines. ARGV: group. Making the group takes memory, which a server that has none left refuses: it could still go
+// on with what it has. The acknowledgement of nothing is refused where nothing can be written, by a replica say.
+const std::string kOpen = R"(
+local there = false
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
+    there = there or group[2] == ARGV[1]
+  end
+end
+if not there then redis.call('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM') end
+redis.call('XACK', KEYS[1], ARGV[1], '0-0'))";
+
 // KEYS: lines, index. ARGV: home, lifetime, and for each line key and message.
 const std::string kPublish = R"(
 local out = {}
@@ -134,13 +146,10 @@ void RedisLineQueue::be(std::string home) { home_ = std::move(home); }
 Result<void> RedisLineQueue::open() {
   cursor_.clear();
   claim_from_ = "0-0";
-  const RedisCommand create{"XGROUP", "CREATE", kLines, kGroup, "0", "MKSTREAM"};
-  const auto made = redis_.run(std::span(&create, 1));
+  RedisCommand command = script(kOpen, {kLines});
+  command.push_back(kGroup);
+  const auto made = redis_.run_one(command);
   if (!made) return made.error();
-  const RedisReply& answer = made->front();
-  if (answer.kind == RedisReply::Kind::error && !answer.text.starts_with("BUSYGROUP")) {
-    return Error{ErrorCode::unavailable, "Redis at " + shown() + " refuses: " + answer.text, ""};
-  }
   return forget_consumers();
 }
 

@@ -202,6 +202,22 @@ for (const kind of ['redis', 'nats']) {
       assert.equal(nodes[0].server.stderr.match(answered).length, 2, 'one line for each change of state');
     });
 
+    it('is not needed: its home runs a batch while the broker takes no lines, and sends them when it does', async (t) => {
+      const { broker, nodes } = await startFleet(t, kind);
+      await nodes[0].server.until((metrics) => metrics.value('chasqui_batch_queue_up') === 1, 'the broker answers');
+      await broker.refuse(true);
+      const few = lines(60, () => says('x'));
+      const first = await end(nodes[0], await submit(nodes[0], few));
+      assert.deepEqual(linesOf((await once(nodes[0], first, few)).output), { a: 60 });
+      assert.equal(await metric(nodes[0], 'chasqui_batch_queue_up'), 1);
+      await broker.refuse(false);
+      const many = lines(800, () => ({ ...slow, max_tokens: 40 }));
+      const second = await end(nodes[0], await submit(nodes[0], many));
+      assert.ok(Object.keys(linesOf((await once(nodes[0], second, many)).output)).length > 1, 'it shares lines again');
+      const said = nodes[0].server.stderr.match(/the batch queue (answers|does not answer|takes no lines|takes lines again)/g);
+      assert.deepEqual(said, ['answers', 'takes no lines', 'takes lines again'].map((each) => `the batch queue ${each}`));
+    });
+
     it('goes on beside a broker that hangs', async (t) => {
       const { broker, nodes } = await startFleet(t, kind);
       const all = lines(300, () => ({ ...slow, max_tokens: 40 }));

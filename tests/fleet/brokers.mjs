@@ -64,6 +64,32 @@ export class Broker {
     this.child = undefined;
   }
 
+  // It answers, and keeps nothing more; or does again.
+  async refuse(refuses) {
+    if (this.kind === 'redis') {
+      const said = await this.converse(`CONFIG SET maxmemory ${refuses ? 1 : 0}\r\n`, (text) => text.endsWith('\r\n'));
+      return assert.equal(said, '+OK\r\n');
+    }
+    const stream = 'chasqui_batch_lines';
+    const config = JSON.stringify({ name: stream, subjects: ['chasqui.batch.lines.>'], retention: 'workqueue', storage: 'file',
+      discard: 'old', num_replicas: 1, max_age: 32 * 24 * 3600e9, max_msg_size: refuses ? 1 : -1 });
+    const said = await this.converse(`CONNECT {}\r\nSUB told 1\r\nPUB $JS.API.STREAM.UPDATE.${stream} told ${config.length}\r\n${config}\r\n`,
+      (text) => /^MSG told[^]*\}\r\n$/m.test(text));
+    assert.doesNotMatch(said, /"error"/);
+  }
+
+  // What it says until that is all.
+  converse(words, isAll) {
+    return new Promise((resolve, reject) => {
+      const socket = net.connect(this.port, '127.0.0.1', () => socket.write(words));
+      let text = '';
+      socket.setEncoding('utf8').on('error', reject).on('close', () => resolve(text)).on('data', (part) => {
+        text += part;
+        if (isAll(text)) socket.end();
+      });
+    });
+  }
+
   forget() {
     rmSync(this.folder, { recursive: true, force: true });
     this.folder = mkdtempSync(path.join(os.tmpdir(), 'chasqui-broker-'));

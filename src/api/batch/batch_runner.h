@@ -11,7 +11,7 @@
 //
 // With --batch-queue lines go into the queue that nodes share (LineShare), this node runs lines of the queue
 // (ForeignLines), whichever node they are from, and results that come back are written as all others. While the queue
-// does not answer, lines run here. Whatever comes twice is dropped: a line is settled once.
+// does not answer, or takes none, lines run here. Whatever comes twice is dropped: a line is settled once.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ class BatchRunner {
   BatchRunner& operator=(const BatchRunner&) = delete;
 
   // Before begin(): lines go through this queue, in which this node is called `home`. All outlive it.
-  void share(QueuePort& port, std::string home, QueueMetrics& metrics);
+  void share(QueuePort& port, std::string home, QueueMetrics& metrics, LineShare::Pauses pauses = {});
   void hear(QueueNews news);
 
   // Once the server is open: goes on with the batches of an earlier process.

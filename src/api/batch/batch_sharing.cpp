@@ -17,8 +17,11 @@ constexpr std::size_t kUnknownModelsMost = 16;
 
 }  // namespace
 
-void BatchRunner::share(QueuePort& port, std::string home, QueueMetrics& metrics) {
-  share_.emplace(port, std::move(home), metrics, loop_, [this] { call_all_back(); });
+void BatchRunner::share(QueuePort& port, std::string home, QueueMetrics& metrics, LineShare::Pauses pauses) {
+  LineShare::Host sharing;
+  sharing.alone = [this] { call_all_back(); };
+  sharing.changed = [this] { pump(); };
+  share_.emplace(port, std::move(home), metrics, loop_, pauses, std::move(sharing));
   ForeignLines::Host host;
   host.launch = [this](net::Awaitable<void> work, std::string_view name) { launch(std::move(work), name); };
   host.may_begin = [this](std::uint64_t owner) {
@@ -43,7 +46,7 @@ void BatchRunner::take_none(bool none) {
 }
 
 void BatchRunner::hear(QueueNews news) {
-  share_->hear(news.up);
+  share_->hear(news);
   foreign_->lose(news.lost);
   for (ArrivedResult& arrived : news.results) take_result(std::move(arrived));
   for (const UnsentLine& unsent : news.unsent) take_unsent(unsent);
@@ -58,7 +61,7 @@ void BatchRunner::hear(QueueNews news) {
 }
 
 bool BatchRunner::goes_away(const BatchRun& run, const WaitingLine& line) const {
-  if (!share_ || share_->state() == LineShare::State::alone) return false;
+  if (!share_ || !share_->wants_lines()) return false;
   return !line.here && line.fault.empty() && !run.unknown_models.contains(line.line.model);
 }
 

@@ -20,18 +20,19 @@ namespace chasqui {
 namespace {
 
 constexpr std::size_t kLines = 150;
+constexpr LineShare::Pauses kShort{milliseconds(20), milliseconds(1), milliseconds(2), milliseconds(10)};
 
 // One process of a node: what it leaves behind is in the folder, and in the broker.
 struct Process final : QueuePort {
   Process(std::shared_ptr<JobFolder> folder, const std::string& home, FakeFrontend& shared, FakeBroker& broker,
-          const Clock& clock, std::size_t slots, LineHandler handler)
+          const Clock& clock, std::size_t slots, LineShare::Pauses pauses, LineHandler handler)
       : store(std::move(folder), 1 << 30, shared.loop, shared.clock),
         runner(
             store, shared.node.frontend, [slots] { return slots; }, std::move(handler)),
         queue(broker, home),
         turn(queue, home, clock, metrics) {
     store.load();
-    runner.share(*this, home, metrics);
+    runner.share(*this, home, metrics, pauses);
   }
 
   void order(QueueOrders later) override { orders.add(std::move(later)); }
@@ -72,7 +73,8 @@ class BatchSharingTest : public testing::Test {
       return answer(name, exchange);
     };
     // What has ended stays until the loop has: it may still be posted to.
-    processes_.push_back(std::make_unique<Process>(home.folder, home.name, shared_, broker_, clock_, slots_, handler));
+    processes_.push_back(
+        std::make_unique<Process>(home.folder, home.name, shared_, broker_, clock_, slots_, pauses_, handler));
     home.process = processes_.back().get();
     home.process->runner.begin();
   }
@@ -159,7 +161,8 @@ class BatchSharingTest : public testing::Test {
         break;
       case 5:
       case 6:
-      case 7: broker_.down = false; break;
+      case 7: broker_.down = broker_.refuses = false; break;
+      case 8: broker_.refuses = true; break;
       default: break;
     }
     clock_.advance(milliseconds(random_() % 1000));
@@ -172,7 +175,7 @@ class BatchSharingTest : public testing::Test {
   net::Awaitable<void> run_all() {
     for (Home& home : homes_) co_await submit(home);
     while (!all_ended()) co_await happen();
-    broker_.down = false;
+    broker_.down = broker_.refuses = false;
     for (Home& home : homes_) co_await end(home);
     shared_.loop.stop();
   }
@@ -208,6 +211,7 @@ class BatchSharingTest : public testing::Test {
   ManualClock clock_;
   std::mt19937 random_{1};
   std::size_t slots_ = 4;
+  LineShare::Pauses pauses_;
   std::size_t runs_ = 0;
   std::vector<Home> homes_;
   std::vector<std::unique_ptr<Process>> processes_;
@@ -217,6 +221,7 @@ class BatchSharingByChance : public BatchSharingTest, public testing::WithParamI
 
 TEST_P(BatchSharingByChance, AnswersEachLineOnce) {
   random_.seed(GetParam());
+  pauses_ = kShort;
   homes_.reserve(3);
   for (const char* name : {"a", "b", "c"}) add_home(name, 2);
   run(run_all());
@@ -254,6 +259,40 @@ TEST_F(BatchSharingTest, SendsAgainWhatTheBrokerHasForgotten) {
   });
   expect_each_once(homes_[0]);
   EXPECT_GT(homes_[0].process->metrics.recalled.value(), 0u);
+}
+
+TEST_F(BatchSharingTest, RunsItsLinesWhileTheBrokerTakesNone) {
+  pauses_ = kShort;
+  broker_.refuses = true;
+  homes_.reserve(2);
+  add_home("a");
+  add_home("b");
+  run(run_first({}));
+  expect_each_once(homes_[0]);
+  EXPECT_EQ(runs_, kLines);
+  EXPECT_EQ(homes_[0].process->metrics.published.value(), 0u);
+  EXPECT_EQ(homes_[0].process->metrics.away.value(), 0);
+  EXPECT_EQ(homes_[0].process->metrics.up.value(), 1);
+}
+
+TEST_F(BatchSharingTest, WaitsForABrokerThatTakesNoLinesWhereItHasNoPlaces) {
+  pauses_ = kShort;
+  broker_.refuses = true;
+  bool knows = false;  // what was sent before the first refusal has come back
+  run_first_elsewhere([this, &knows](std::size_t round) {
+    const QueueMetrics& metrics = homes_[0].process->metrics;
+    if (round >= 500) broker_.refuses = false;
+    if (!broker_.refuses || metrics.errors.value() == 0) return;
+    knows = knows || metrics.away.value() <= 1;
+    if (knows) {
+      EXPECT_LE(metrics.away.value(), 1) << "one is enough to see that it takes none";
+    }
+    EXPECT_EQ(runs_, 0u);
+  });
+  EXPECT_TRUE(knows);
+  expect_each_once(homes_[0]);
+  const std::string output = homes_[0].folder->read("file-outa.bytes", 1 << 24).value();
+  EXPECT_EQ(count(output, R"("ran":"b")"), kLines - kLines / 10);
 }
 
 TEST_F(BatchSharingTest, DropsResultsThatComeTwice) {

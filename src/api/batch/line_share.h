@@ -2,7 +2,9 @@
 // own are in it, and orders for its thread, which go out together at the end of a turn of the loop. Part of the
 // BatchRunner; loop thread.
 //
-// A broker that does not answer for kPatience leaves this node alone with its batches until it answers again.
+// A broker that does not answer for longer than the patience leaves this node alone with its batches until it answers
+// again. So does one that answers and takes no lines: then one line goes there after a pause, which grows, and all
+// others once it is taken.
 //
 // bounded: kAwayLines lines of this node are in the queue, with kAwayBytes in their requests.
 #pragma once
@@ -30,25 +32,37 @@ class QueuePort {
 
 class LineShare {
  public:
-  static constexpr Duration kPatience = seconds(2);
   static constexpr std::size_t kAwayLines = 256;
   static constexpr std::size_t kAwayBytes = std::size_t{64} << 20;
 
+  struct Pauses {
+    Duration patience = seconds(2);
+    Duration soon = milliseconds(250);  // before lines that were refused are sent again
+    Duration least = seconds(1);        // … once this node is alone with them
+    Duration most = seconds(60);
+  };
+
   enum class State {
-    waits,   // it is not known yet whether the broker answers
+    waits,   // it is not known yet whether the broker answers, and takes lines
     shares,  // lines go into the queue
     alone,   // they run here
   };
 
-  // All outlive it. `on_alone` runs when the broker has not answered for too long.
-  LineShare(QueuePort& port, std::string home, QueueMetrics& metrics, net::EventLoop& loop,
-            std::function<void()> on_alone)
+  struct Host {
+    std::function<void()> alone;    // the patience is over
+    std::function<void()> changed;  // a line may go
+  };
+
+  // All outlive it.
+  LineShare(QueuePort& port, std::string home, QueueMetrics& metrics, net::EventLoop& loop, Pauses pauses, Host host)
       : port_(port),
         home_(std::move(home)),
         metrics_(metrics),
         loop_(loop),
-        on_alone_(std::move(on_alone)),
-        timer_(loop.executor()) {}
+        pauses_(pauses),
+        host_(std::move(host)),
+        timer_(loop.executor()),
+        try_(loop.executor()) {}
   ~LineShare() { flush(); }
   LineShare(const LineShare&) = delete;
   LineShare& operator=(const LineShare&) = delete;
@@ -59,17 +73,15 @@ class LineShare {
 
   void begin() { wait(); }
   // As the newest turn of the thread went.
-  void hear(bool up) {
-    if (up) {
-      timer_.cancel();
-      state_ = State::shares;
-    } else if (state_ == State::shares) {
-      wait();
-    }
-  }
+  void hear(const QueueNews& news);
 
-  bool has_room() const { return state_ == State::shares && lines_ < kAwayLines && bytes_ < kAwayBytes; }
-  void went(std::size_t bytes) { count(1, static_cast<std::int64_t>(bytes)); }
+  // Whether lines are for the queue, which need not have room for one more yet.
+  bool wants_lines() const { return state_ != State::alone || may_try(); }
+  bool has_room() const { return may_try() || (state_ == State::shares && lines_ < kAwayLines && bytes_ < kAwayBytes); }
+  void went(std::size_t bytes) {
+    tries_ = false;
+    count(1, static_cast<std::int64_t>(bytes));
+  }
   void came(std::size_t bytes) { count(-1, -static_cast<std::int64_t>(bytes)); }
 
   // What is ordered in this turn of the loop, to be added to; they go when it ends.
@@ -93,15 +105,11 @@ class LineShare {
   }
 
  private:
-  void wait() {
-    state_ = State::waits;
-    timer_.expires_after(kPatience);
-    timer_.async_wait([this](net::SystemError error) {
-      if (error || state_ != State::waits) return;
-      state_ = State::alone;
-      on_alone_();
-    });
-  }
+  bool may_try() const { return tries_ && up_ && state_ != State::shares; }
+  void wait();
+  void hear_refusal(const std::string& reason);
+  void end_refusal();
+  void tell();
   void count(std::int64_t lines, std::int64_t bytes) {
     lines_ += static_cast<std::size_t>(lines);
     bytes_ += static_cast<std::size_t>(bytes);
@@ -118,9 +126,18 @@ class LineShare {
   const std::string home_;
   QueueMetrics& metrics_;
   net::EventLoop& loop_;
-  const std::function<void()> on_alone_;
-  net::Timer timer_;
+  const Pauses pauses_;
+  const Host host_;
+  net::Timer timer_;  // of the patience
+  net::Timer try_;
   State state_ = State::waits;
+  bool up_ = false;
+  bool refused_ = false;  // the last line that was sent
+  bool tries_ = false;    // whether one more goes, to see
+  bool told_ = false;     // the log has it
+  std::string reason_;
+  Duration pause_{};
+  TimePoint taken_at_{};  // when the last refusal ended
   QueueOrders orders_;
   std::uint64_t number_ = 0;
   bool collecting_ = false;
