@@ -39,7 +39,7 @@ void QueueOrders::add(QueueOrders later) {
 }
 
 QueueTurn::QueueTurn(LineQueue& queue, std::string home, const Clock& clock, QueueMetrics& metrics)
-    : queue_(queue), home_(std::move(home)), clock_(clock), metrics_(metrics) {
+    : queue_(queue), home_(std::move(home)), clock_(clock), metrics_(metrics), went_at_(clock.now()) {
   queue_.be(home_);
 }
 
@@ -54,7 +54,9 @@ QueueNews QueueTurn::run(QueueOrders orders) {
   for (LinePost& line : pending_.publish) news.unsent.push_back({std::move(line.key), false});
   pending_.publish.clear();
   if (went) went = take_all(news);
-  if (!went) {
+  if (went) {
+    went_at_ = clock_.now();
+  } else {
     open_ = false;
     cut(pending_.withdraw);
     cut(pending_.acknowledge);
@@ -91,7 +93,8 @@ Result<void> QueueTurn::open() {
   if (open_) return {};
   if (auto opened = queue_.open(); !opened) return opened;
   open_ = true;
-  look_at_ = clock_.now();
+  const TimePoint now = look_at_ = clock_.now();
+  if (now - went_at_ > kOutage) excused_until_ = now + kAfterOutage;
   return {};
 }
 
@@ -229,11 +232,23 @@ Result<void> QueueTurn::take_lines(QueueNews& news) {
     metrics_.taken.add();
     const std::uint64_t again = std::min<std::uint64_t>(std::max<std::uint64_t>(one.deliveries, 1) - 1, 1000);
     metrics_.redelivered.add(again);
+    if (goes_back(*line, one.receipt, again)) continue;
     line->losses += static_cast<std::uint32_t>(again);
     held_[one.receipt] = {line->home, line->key, {}, one.receipt};
     news.lines.push_back({std::move(one.receipt), std::move(*line)});
   }
   return {};
+}
+
+// The next delivery of it is the first one to the broker. Where no more may wait, it is delivered again by itself.
+bool QueueTurn::goes_back(SharedLine& line, const std::string& receipt, std::uint64_t again) {
+  if (again == 0 || clock_.now() >= excused_until_) return false;
+  line.losses += static_cast<std::uint32_t>(again - 1);
+  busy_ = true;
+  if (pending_.returns.size() < kPendingMost) {
+    pending_.returns.push_back({line.home, line.key, write_message(line), receipt});
+  }
+  return true;
 }
 
 // Lines of this home that the broker has, so that the loop sends again what it has not.

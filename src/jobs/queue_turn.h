@@ -3,8 +3,11 @@
 //
 // What the broker has not taken is tried again at the next turn, but for lines that are to be published: the loop hears
 // of those, and decides again. A broker that answers but refuses what it would have to keep is not down: what it has is
-// taken and acknowledged all the same, which may make room. bounded: the loop says how many lines it holds, and of
-// results that are not acknowledged yet no more than kResultsOpen are handed to it.
+// taken and acknowledged all the same, which may make room.
+//
+// A line that was delivered before is taken for one that its node has not survived, unless the broker was down: then no
+// node could report, and the line goes back, with what was counted of it before. bounded: the loop says how many lines
+// it holds, and of results that are not acknowledged yet no more than kResultsOpen are handed to it.
 #pragma once
 
 #include <cstddef>
@@ -75,6 +78,10 @@ class QueueTurn {
   static constexpr Duration kKeepEvery = std::chrono::seconds(5);
   static constexpr Duration kLookEvery = std::chrono::seconds(5);
   static constexpr std::size_t kResultsOpen = 512;
+  // A shorter outage makes no node late, which reports every kKeepEvery …
+  static constexpr Duration kOutage = kQueueIdle / 3;
+  // … and of a longer one the broker sees so long who was late.
+  static constexpr Duration kAfterOutage = kQueueIdle + kKeepEvery;
 
   // All outlive it. `home` names this node.
   QueueTurn(LineQueue& queue, std::string home, const Clock& clock, QueueMetrics& metrics);
@@ -99,6 +106,7 @@ class QueueTurn {
   Result<void> look(QueueNews& news);
   Result<void> keep(QueueNews& news);
   Result<void> take_lines(QueueNews& news);
+  bool goes_back(SharedLine& line, const std::string& receipt, std::uint64_t again);
   Result<void> take_results(QueueNews& news);
   Result<void> take_all(QueueNews& news);
   void tell_state(const Result<void>& went);
@@ -113,6 +121,8 @@ class QueueTurn {
   std::size_t results_open_ = 0;
   TimePoint keep_at_{};
   TimePoint look_at_{};
+  TimePoint went_at_{};        // the end of the last turn that went
+  TimePoint excused_until_{};  // late nodes are
   bool open_ = false;
   bool busy_ = false;
   bool refused_ = false;      // since lines were kept

@@ -145,6 +145,58 @@ TEST_F(QueueTurnTest, CountsNodesThatWereNotHeardOfAgain) {
   EXPECT_EQ(node_metrics_.redelivered.value(), 1u);
 }
 
+TEST_F(QueueTurnTest, CountsNoOutageOfTheBrokerAsTheEndOfANode) {
+  publish({line(1)});
+  for (int outage = 0; outage < 5; ++outage) {
+    if (outage > 0) {
+      EXPECT_TRUE(take(1).empty()) << "it goes back first";
+    }
+    const auto taken = take(1);
+    ASSERT_EQ(taken.size(), 1u);
+    EXPECT_EQ(taken[0].line.losses, 0u);
+    broker_.down = true;
+    EXPECT_FALSE(node_.run({}).up);
+    clock_.advance(seconds(20));
+    EXPECT_FALSE(node_.run({}).up);
+    broker_.down = false;
+    broker_.redeliver();
+    EXPECT_TRUE(with_capacity(0).up);  // and it hears that the line is not its own any more
+  }
+  EXPECT_TRUE(take(1).empty());
+  const auto again = take(1);
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].line.losses, 0u);
+
+  clock_.advance(QueueTurn::kAfterOutage);
+  EXPECT_TRUE(with_capacity(0).lost.empty());
+  broker_.redeliver();
+  clock_.advance(QueueTurn::kKeepEvery);
+  EXPECT_EQ(with_capacity(0).lost.size(), 1u);
+  const auto later = take(1);
+  ASSERT_EQ(later.size(), 1u);
+  EXPECT_EQ(later[0].line.losses, 1u) << "the broker was up";
+}
+
+TEST_F(QueueTurnTest, KeepsCountOfEndedNodesThroughAnOutage) {
+  publish({line(1)});
+  ASSERT_EQ(take(1).size(), 1u);
+  for (int death = 0; death < 2; ++death) {
+    broker_.redeliver();
+    clock_.advance(QueueTurn::kKeepEvery);
+    with_capacity(0);
+    ASSERT_EQ(take(1).at(0).line.losses, 1u + static_cast<unsigned>(death));
+  }
+  broker_.down = true;
+  node_.run({});
+  clock_.advance(seconds(20));
+  node_.run({});
+  broker_.down = false;
+  broker_.redeliver();
+  with_capacity(0);
+  EXPECT_TRUE(take(1).empty()) << "it goes back first";
+  EXPECT_EQ(take(1).at(0).line.losses, 2u);
+}
+
 TEST_F(QueueTurnTest, DropsWhatIsNoMessage) {
   broker_.lines.push_back({++broker_.last_id, "home", {"batch", 1}, "nonsense", {}, 0});
   broker_.results["home"].push_back({++broker_.last_id, "nonsense"});

@@ -146,6 +146,8 @@ void RedisLineQueue::be(std::string home) { home_ = std::move(home); }
 Result<void> RedisLineQueue::open() {
   cursor_.clear();
   claim_from_ = "0-0";
+  // The others may have been away as well, and first report of their lines.
+  claim_at_ = clock_.now() + kClaimEvery;
   RedisCommand command = script(kOpen, {kLines});
   command.push_back(kGroup);
   const auto made = redis_.run_one(command);
