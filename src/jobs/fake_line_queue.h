@@ -85,11 +85,13 @@ class FakeLineQueue final : public LineQueue {
     }
     return out;
   }
-  Result<std::vector<TakenMessage>> results(std::size_t most) override {
+  Result<std::vector<TakenMessage>> results(std::size_t most, std::size_t bytes) override {
     if (auto reached = reach(); !reached) return reached.error();
     std::vector<TakenMessage> out;
     for (const FakeBroker::Kept& each : broker_.results[home_]) {
-      if (each.id <= cursor_ || out.size() == most) continue;
+      if (each.id <= cursor_) continue;
+      if (out.size() == most || each.message.size() > bytes) break;
+      bytes -= each.message.size();
       cursor_ = each.id;
       out.push_back({std::to_string(each.id), 1, each.message});
     }

@@ -57,7 +57,8 @@ class LineQueue {
   virtual Result<void> withdraw(std::span<const LineKey> lines) = 0;
   // Those that wait or are taken.
   virtual Result<std::vector<LineKey>> outstanding() = 0;
-  virtual Result<std::vector<TakenMessage>> results(std::size_t most) = 0;
+  // Those that have come since the last call, of so many bytes together. REQUIRES: bytes >= kSharedResultMost
+  virtual Result<std::vector<TakenMessage>> results(std::size_t most, std::size_t bytes) = 0;
   // Results that have this receipt; of messages that cannot be read without a key.
   virtual Result<void> acknowledge(std::span<const LinePost> results) = 0;
 

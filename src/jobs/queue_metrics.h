@@ -23,6 +23,8 @@ struct QueueMetrics : MetricSet {
                      {"chasqui_batch_queue_unreadable_total", "Messages of the broker that were none of a node."}};
   Gauge away{*this, {"chasqui_batch_queue_lines_away", "Lines of this node's batches that are in the queue."}};
   Gauge away_bytes{*this, {"chasqui_batch_queue_away_bytes", "Requests of these lines."}};
+  Gauge result_bytes{
+      *this, {"chasqui_batch_queue_result_bytes", "Results that have come from the queue and are not on disk yet."}};
   Gauge held{*this, {"chasqui_batch_queue_lines_held", "Lines of the queue that this node has taken."}};
 };
 

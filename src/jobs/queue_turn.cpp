@@ -44,7 +44,7 @@ QueueTurn::QueueTurn(LineQueue& queue, std::string home, const Clock& clock, Que
 }
 
 QueueNews QueueTurn::run(QueueOrders orders) {
-  results_open_ -= std::min(results_open_, orders.acknowledge.size());
+  for (const LinePost& result : orders.acknowledge) count_result(result.receipt, 0);
   pending_.add(std::move(orders));
   if (pending_.capacity) capacity_ = *std::exchange(pending_.capacity, std::nullopt);
   QueueNews news;
@@ -199,14 +199,15 @@ Result<void> QueueTurn::keep(QueueNews& news) {
 }
 
 Result<void> QueueTurn::take_results(QueueNews& news) {
-  if (results_open_ >= kResultsOpen) return {};
-  auto arrived = queue_.results(std::min(kResultsOpen - results_open_, kResultsAtOnce));
+  const std::size_t room = kResultBytesOpen - std::min(kResultBytesOpen, result_bytes_);
+  if (results_open_.size() >= kResultsOpen || room < kSharedResultMost) return {};
+  auto arrived = queue_.results(std::min(kResultsOpen - results_open_.size(), kResultsAtOnce), room);
   if (!arrived) return arrived.error();
   busy_ = busy_ || !arrived->empty();
   for (TakenMessage& one : *arrived) {
     auto result = read_shared_result(one.message);
     if (result) {
-      ++results_open_;
+      count_result(one.receipt, one.message.size());
       news.results.push_back({std::move(one.receipt), std::move(*result)});
       continue;
     }
@@ -214,6 +215,17 @@ Result<void> QueueTurn::take_results(QueueNews& news) {
     pending_.acknowledge.push_back({home_, {}, {}, std::move(one.receipt)});
   }
   return {};
+}
+
+// As handed over; 0: it is acknowledged. The same result may come twice.
+void QueueTurn::count_result(const std::string& receipt, std::size_t bytes) {
+  if (const auto found = results_open_.find(receipt); found != results_open_.end()) {
+    result_bytes_ -= found->second;
+    results_open_.erase(found);
+  }
+  if (bytes > 0) results_open_.emplace(receipt, bytes);
+  result_bytes_ += bytes;
+  metrics_.result_bytes.set(static_cast<std::int64_t>(result_bytes_));
 }
 
 Result<void> QueueTurn::take_lines(QueueNews& news) {

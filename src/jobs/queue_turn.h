@@ -7,7 +7,8 @@
 //
 // A line that was delivered before is taken for one that its node has not survived, unless the broker was down: then no
 // node could report, and the line goes back, with what was counted of it before. bounded: the loop says how many lines
-// it holds, and of results that are not acknowledged yet no more than kResultsOpen are handed to it.
+// it holds, and of results that are not acknowledged yet no more than kResultsOpen, of kResultBytesOpen, are handed to
+// it: the others stay at the broker.
 #pragma once
 
 #include <cstddef>
@@ -78,6 +79,7 @@ class QueueTurn {
   static constexpr Duration kKeepEvery = std::chrono::seconds(5);
   static constexpr Duration kLookEvery = std::chrono::seconds(5);
   static constexpr std::size_t kResultsOpen = 512;
+  static constexpr std::size_t kResultBytesOpen = std::size_t{64} << 20;
   // A shorter outage makes no node late, which reports every kKeepEvery …
   static constexpr Duration kOutage = kQueueIdle / 3;
   // … and of a longer one the broker sees so long who was late.
@@ -109,6 +111,7 @@ class QueueTurn {
   bool goes_back(SharedLine& line, const std::string& receipt, std::uint64_t again);
   Result<void> take_results(QueueNews& news);
   Result<void> take_all(QueueNews& news);
+  void count_result(const std::string& receipt, std::size_t bytes);
   void tell_state(const Result<void>& went);
 
   LineQueue& queue_;
@@ -118,7 +121,8 @@ class QueueTurn {
   QueueOrders pending_;
   std::map<std::string, LinePost> held_;  // by receipt
   std::size_t capacity_ = 0;
-  std::size_t results_open_ = 0;
+  std::map<std::string, std::size_t> results_open_;  // their bytes, by receipt
+  std::size_t result_bytes_ = 0;
   TimePoint keep_at_{};
   TimePoint look_at_{};
   TimePoint went_at_{};        // the end of the last turn that went

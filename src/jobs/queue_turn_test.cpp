@@ -231,5 +231,30 @@ TEST_F(QueueTurnTest, HandsOverNoMoreResultsThanAreAcknowledged) {
   EXPECT_EQ(handed, QueueTurn::kResultsOpen);
 }
 
+TEST_F(QueueTurnTest, LeavesResultsAtTheBrokerForWhichThereIsNoRoom) {
+  constexpr std::size_t kBytes = std::size_t{9} << 20;
+  constexpr std::size_t kCount = 16;
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    const SharedResult result{{"batch", i}, LineEnd::answered, 200, "id", std::string(kBytes, 'x')};
+    broker_.results["home"].push_back({++broker_.last_id, write_message(result)});
+  }
+  std::vector<std::string> held;
+  std::size_t came = 0;
+  for (int turn = 0; turn < 40 && came < kCount; ++turn) {
+    QueueOrders orders;
+    if (turn % 2 == 1 && !held.empty()) {
+      orders.acknowledge.push_back({"home", {"batch", 0}, {}, held.back()});
+      held.pop_back();
+    }
+    for (const ArrivedResult& arrived : home_.run(std::move(orders)).results) {
+      held.push_back(arrived.receipt);
+      ++came;
+    }
+    EXPECT_LE(held.size() * kBytes, QueueTurn::kResultBytesOpen);
+    EXPECT_GE(home_metrics_.result_bytes.value(), static_cast<std::int64_t>(held.size() * kBytes));
+  }
+  EXPECT_EQ(came, kCount);
+}
+
 }  // namespace
 }  // namespace chasqui

@@ -301,9 +301,10 @@ Result<std::vector<TakenMessage>> NatsLineQueue::fetch(natsSubscription* from, s
   return out;
 }
 
-Result<std::vector<TakenMessage>> NatsLineQueue::results(std::size_t most) {
+Result<std::vector<TakenMessage>> NatsLineQueue::results(std::size_t most, std::size_t bytes) {
   if (!link_) return broken("answer", NATS_CONNECTION_CLOSED);
-  return fetch(link_->results, most);
+  const auto payload = static_cast<std::size_t>(std::max<std::int64_t>(1, nats_.max_payload(link_->connection)));
+  return fetch(link_->results, std::min(most, bytes / std::min(payload, kSharedResultMost)));
 }
 
 Result<void> NatsLineQueue::acknowledge(std::span<const LinePost> results) {

@@ -63,6 +63,27 @@ for i = 1, #all, 2 do
 end
 return out)";
 
+// KEYS: results. ARGV: where it begins, how many, of how many bytes, and of how many one may be: a larger one is no
+// message.
+const std::string kResults = R"(
+local out = {}
+local from = ARGV[1]
+local room = tonumber(ARGV[3])
+for _ = 1, tonumber(ARGV[2]) do
+  local entry = redis.call('XRANGE', KEYS[1], from, '+', 'COUNT', 1)[1]
+  if not entry then break end
+  local message = ''
+  for i = 1, #entry[2], 2 do
+    if entry[2][i] == 'm' then message = entry[2][i + 1] end
+  end
+  if #message > tonumber(ARGV[4]) then message = '' end
+  room = room - #message
+  if room < 0 then break end
+  out[#out + 1] = {entry[1], {'m', message}}
+  from = '(' .. entry[1]
+end
+return out)";
+
 // KEYS: results, index. ARGV: for each result its id, and the key of its line.
 const std::string kAcknowledge = R"(
 for i = 1, #ARGV, 2 do
@@ -209,10 +230,13 @@ Result<std::vector<LineKey>> RedisLineQueue::outstanding() {
   return out;
 }
 
-Result<std::vector<TakenMessage>> RedisLineQueue::results(std::size_t most) {
-  const std::string from = cursor_.empty() ? "-" : '(' + cursor_;
-  const std::string count = std::to_string(std::min(most, kResultsOfOneRead));
-  const auto answer = redis_.run_one({"XRANGE", results_of(home_), from, "+", "COUNT", count});
+Result<std::vector<TakenMessage>> RedisLineQueue::results(std::size_t most, std::size_t bytes) {
+  RedisCommand command = script(kResults, {results_of(home_)});
+  command.push_back(cursor_.empty() ? "-" : '(' + cursor_);
+  for (const std::size_t number : {std::min(most, kResultsOfOneRead), bytes, kSharedResultMost}) {
+    command.push_back(std::to_string(number));
+  }
+  const auto answer = redis_.run_one(command);
   if (!answer) return answer.error();
   std::vector<TakenMessage> out;
   add_entries(answer->list, out);

@@ -28,7 +28,7 @@ class RedisLineQueue final : public LineQueue {
   Result<std::vector<Posted>> publish(std::span<const LinePost> lines) override;
   Result<void> withdraw(std::span<const LineKey> lines) override;
   Result<std::vector<LineKey>> outstanding() override;
-  Result<std::vector<TakenMessage>> results(std::size_t most) override;
+  Result<std::vector<TakenMessage>> results(std::size_t most, std::size_t bytes) override;
   Result<void> acknowledge(std::span<const LinePost> results) override;
 
   Result<std::vector<TakenMessage>> take(std::size_t most) override;
