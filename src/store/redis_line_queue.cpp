@@ -13,7 +13,7 @@ const std::string kGroup = "nodes";
 const std::string kLifetime = std::to_string(std::int64_t{32} * 24 * 60 * 60);
 constexpr std::size_t kResultsOfOneRead = 16;
 constexpr Duration kClaimEvery = std::chrono::seconds(2);
-constexpr std::int64_t kConsumerGone = std::int64_t{24} * 60 * 60 * 1000;
+const std::string kConsumerGone = std::to_string(std::int64_t{24} * 60 * 60 * 1000);
 
 // KEYS: lines. ARGV: group. Making the group takes memory, which a server that has none left refuses: it could still go
 // on with what it has. The acknowledgement of nothing is refused where nothing can be written, by a replica say.
@@ -26,6 +26,17 @@ if redis.call('EXISTS', KEYS[1]) == 1 then
 end
 if not there then redis.call('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM') end
 redis.call('XACK', KEYS[1], ARGV[1], '0-0'))";
+
+// KEYS: lines. ARGV: group, this node, milliseconds. Of nodes that have not been heard of for so long and have no line:
+// those of a consumer that is deleted would be lost.
+const std::string kForgetNodes = R"(
+for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
+  local has = {}
+  for i = 1, #consumer, 2 do has[consumer[i]] = consumer[i + 1] end
+  if has.name ~= ARGV[2] and has.pending == 0 and has.idle >= tonumber(ARGV[3]) then
+    redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], has.name)
+  end
+end)";
 
 // KEYS: lines, index. ARGV: home, lifetime, and for each line key and message.
 const std::string kPublish = R"(
@@ -173,28 +184,9 @@ Result<void> RedisLineQueue::open() {
   command.push_back(kGroup);
   const auto made = redis_.run_one(command);
   if (!made) return made.error();
-  return forget_consumers();
-}
-
-// Of nodes that have not been heard of for a day and have no line.
-Result<void> RedisLineQueue::forget_consumers() {
-  const auto all = redis_.run_one({"XINFO", "CONSUMERS", kLines, kGroup});
-  if (!all) return all.error();
-  for (const RedisReply& consumer : all->list) {
-    std::string name;
-    std::int64_t pending = 0;
-    std::int64_t idle = 0;
-    for (std::size_t i = 0; i + 1 < consumer.list.size(); i += 2) {
-      const std::string& field = consumer.list[i].text;
-      if (field == "name") name = consumer.list[i + 1].text;
-      if (field == "pending") pending = consumer.list[i + 1].integer;
-      if (field == "idle") idle = consumer.list[i + 1].integer;
-    }
-    if (pending > 0 || idle < kConsumerGone || name == home_) continue;
-    const auto gone = redis_.run_one({"XGROUP", "DELCONSUMER", kLines, kGroup, name});
-    if (!gone) return gone.error();
-  }
-  return {};
+  RedisCommand forget = script(kForgetNodes, {kLines});
+  for (const std::string& word : {kGroup, home_, kConsumerGone}) forget.push_back(word);
+  return only_whether(redis_.run_one(forget));
 }
 
 Result<std::vector<Posted>> RedisLineQueue::publish(std::span<const LinePost> lines) {

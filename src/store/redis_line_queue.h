@@ -40,7 +40,6 @@ class RedisLineQueue final : public LineQueue {
  private:
   Result<std::vector<TakenMessage>> claim(std::size_t most);
   Result<void> count_deliveries(std::vector<TakenMessage>& claimed);
-  Result<void> forget_consumers();
 
   RedisConnection redis_;
   const Clock& clock_;

@@ -10,6 +10,7 @@ import { streamChat, user } from '../e2e/client.mjs';
 import { hangAfter } from '../e2e/server.mjs';
 import { Broker } from './brokers.mjs';
 import { Node } from './nodes.mjs';
+import { Redis } from './redis.mjs';
 
 const { describe, it } = test;
 const names = ['a', 'b', 'c'];
@@ -90,6 +91,29 @@ function linesOf(output) {
 
 const metric = async (node, name, labels) => (await node.server.metrics()).value(name, labels);
 const done = (node, event) => metric(node, 'chasqui_batch_queue_lines_total', { event });
+
+// One that takes a line between a look at it and its end would lose the line.
+it('looks at consumers of Redis and deletes those that are gone in one script', async (t) => {
+  const redis = await Redis.start(t);
+  const seen = redis.watch(t);
+  await seen.until(/OK/);
+  const node = await startNode(t, 'a', redis);
+  await node.server.until((metrics) => metrics.value('chasqui_batch_queue_up') === 1, 'the broker answers');
+  const text = await seen.until(/"XREADGROUP"/);
+  assert.doesNotMatch(text, /\[0 \d[^\]]*\] "(XINFO|XGROUP)"/, 'only from scripts');
+  await node.stop();
+
+  // The same again, for consumers that have done nothing for no time.
+  const stream = '{chasqui}:batch:lines';
+  const script = text.split('\n').find((one) => /\] "EVAL" .*DELCONSUMER/.test(one)).match(/\] (.*?)\r?$/)[1];
+  const [, own] = script.match(/"(node_\w+)" "86400000"$/);
+  for (const name of ['gone', 'busy', own]) await redis.command('XGROUP', 'CREATECONSUMER', stream, 'nodes', name);
+  await redis.command('XADD', stream, '*', 'm', 'x');
+  await redis.command('XREADGROUP', 'GROUP', 'nodes', 'busy', 'STREAMS', stream, '>');
+  await redis.command(script.replace(/"86400000"$/, '"0"'));
+  const left = await redis.command('XINFO', 'CONSUMERS', stream, 'nodes');
+  assert.deepEqual(left.match(/^(gone|busy|node_)/gm), ['busy', 'node_']);
+});
 
 for (const kind of ['redis', 'nats']) {
   describe(`a batch queue in ${kind}`, () => {
