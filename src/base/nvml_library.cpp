@@ -14,8 +14,8 @@ Error no_nvml(const std::string& what) { return {ErrorCode::not_supported, what,
 Result<NvmlLibrary> open_nvml(const char* name) {
   SharedLibrary library({name});
   if (!library.loaded()) {
-    return no_nvml("there is no NVML on this machine (" + library.why() +
-                   "): it comes with NVIDIA's driver, and into a container with NVIDIA_DRIVER_CAPABILITIES=utility");
+    return no_nvml(library.fault("NVML") +
+                   ": it comes with NVIDIA's driver, and into a container with NVIDIA_DRIVER_CAPABILITIES=utility");
   }
   NvmlLibrary out;
   library.find("nvmlInit_v2", out.init);
@@ -24,8 +24,7 @@ Result<NvmlLibrary> open_nvml(const char* name) {
   library.find("nvmlDeviceGetHandleByPciBusId_v2", out.device_at);
   library.find("nvmlDeviceGetTotalEnergyConsumption", out.energy_of);
   if (!library.missing().empty()) {
-    return no_nvml("the NVML of this machine is too old, it has no " + library.missing() +
-                   ": install a newer driver of NVIDIA's");
+    return no_nvml(library.fault("NVML") + ": install a newer driver of NVIDIA's");
   }
   if (const int result = out.init(); result != NvmlLibrary::kSuccess) {
     return no_nvml(std::string("NVML does not start: ") + out.text_of(result));

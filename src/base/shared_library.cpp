@@ -2,8 +2,6 @@
 
 #include <dlfcn.h>
 
-#include "base/error.h"
-
 namespace chasqui {
 
 SharedLibrary::SharedLibrary(std::initializer_list<const char*> names) {
@@ -17,10 +15,16 @@ SharedLibrary::SharedLibrary(std::initializer_list<const char*> names) {
 }
 
 void* SharedLibrary::address_of(const char* name) {
-  CHECK(handle_ != nullptr, "a library that is not loaded has no functions");
+  if (handle_ == nullptr) return nullptr;
   void* const out = ::dlsym(handle_, name);
   if (out == nullptr && missing_.empty()) missing_ = name;
   return out;
+}
+
+std::string SharedLibrary::fault(std::string_view library) const {
+  const std::string name(library);
+  if (!loaded()) return "there is no " + name + " on this machine (" + why_ + ')';
+  return "the " + name + " of this machine is too old, it has no " + missing_;
 }
 
 }  // namespace chasqui

@@ -1,10 +1,14 @@
 // A shared library of the machine that is loaded when it is used, so that the binary starts where it is not installed.
 // Its functions are declared by the file that opens it (a table of pointers), as the library's ABI has them.
 //
-//   SharedLibrary library({"libparcel.so.2"});
-//   if (!library.loaded()) return error("there is no libparcel on this machine");
-//   library.find("parcel_send", out.send);
-//   if (!library.missing().empty()) return error("the libparcel of this machine has no " + library.missing());
+//   Result<Parcel> load_parcel() {
+//     SharedLibrary library({"libparcel.so.2"});
+//     Parcel out;
+//     library.find("parcel_send", out.send);
+//     if (!library.serves()) return error(library.fault("libparcel") + ": install libparcel 2");
+//     return out;
+//   }
+//   Result<const Parcel*> parcel() { return loaded_once(load_parcel); }
 //
 // Stays loaded until the process ends: it may have threads, or have registered what others hold. A value of the thread
 // that opens it.
@@ -12,6 +16,9 @@
 
 #include <initializer_list>
 #include <string>
+#include <string_view>
+
+#include "base/error.h"
 
 namespace chasqui {
 
@@ -24,13 +31,18 @@ class SharedLibrary {
   // What the loader says of the first name; empty where it is loaded.
   const std::string& why() const { return why_; }
 
-  // Null where there is no such function, which missing() then names unless it names another one already.
-  // REQUIRES: loaded()
+  // Null where there is no such function, which missing() then names unless it names another one already, or no
+  // library.
   template <class Function>
   void find(const char* name, Function*& out) {
     out = reinterpret_cast<Function*>(address_of(name));
   }
   const std::string& missing() const { return missing_; }
+
+  // It is loaded, and has all that was looked for …
+  bool serves() const { return loaded() && missing_.empty(); }
+  // … or why not, for users. `library`: as they call it.
+  std::string fault(std::string_view library) const;
 
  private:
   void* address_of(const char* name);
@@ -39,5 +51,13 @@ class SharedLibrary {
   std::string why_;
   std::string missing_;
 };
+
+// What the first caller has loaded, or its error, for the whole process: of each type of table once. Any thread.
+template <class Table>
+Result<const Table*> loaded_once(Result<Table> (*load)()) {
+  static const Result<Table> library = load();
+  if (!library) return library.error();
+  return &library.value();
+}
 
 }  // namespace chasqui

@@ -43,5 +43,49 @@ TEST(SharedLibrary, NamesTheFirstFunctionThatIsMissing) {
   EXPECT_EQ(library.missing(), "parcel_send");
 }
 
+TEST(SharedLibrary, SaysWhetherItServesAndWhyNot) {
+  int (*weight)(int) = nullptr;
+  int (*send)(int) = nullptr;
+  SharedLibrary here({kHere});
+  here.find("parcel_weight", weight);
+  EXPECT_TRUE(here.serves());
+  here.find("parcel_send", send);
+  EXPECT_FALSE(here.serves());
+  EXPECT_EQ(here.fault("libparcel"), "the libparcel of this machine is too old, it has no parcel_send");
+
+  SharedLibrary nowhere({kNowhere});
+  nowhere.find("parcel_weight", weight);
+  EXPECT_EQ(weight, nullptr);
+  EXPECT_FALSE(nowhere.serves());
+  const std::string fault = nowhere.fault("libparcel");
+  EXPECT_TRUE(fault.starts_with("there is no libparcel on this machine (")) << fault;
+  EXPECT_NE(fault.find(kNowhere), std::string::npos) << fault;
+}
+
+struct Parcel {
+  int loads = 0;
+};
+struct LostParcel {};
+int parcel_loads = 0;
+
+Result<Parcel> load_parcel() { return Parcel{++parcel_loads}; }
+Result<LostParcel> lose_parcel() {
+  ++parcel_loads;
+  return Error{ErrorCode::not_supported, "there is none", ""};
+}
+
+TEST(SharedLibrary, IsLoadedOnce) {
+  const auto first = loaded_once(load_parcel);
+  ASSERT_TRUE(first);
+  EXPECT_EQ((*first)->loads, 1);
+  EXPECT_EQ(*loaded_once(load_parcel), *first);
+  for (int i = 0; i < 2; ++i) {
+    const auto lost = loaded_once(lose_parcel);
+    ASSERT_FALSE(lost);
+    EXPECT_EQ(lost.error().message, "there is none");
+  }
+  EXPECT_EQ(parcel_loads, 2) << "an error stays, too";
+}
+
 }  // namespace
 }  // namespace chasqui

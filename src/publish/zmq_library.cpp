@@ -13,7 +13,6 @@ Error no_zmq(const std::string& what) {
 
 Result<ZmqLibrary> load_zmq() {
   SharedLibrary library({"libzmq.so.5"});
-  if (!library.loaded()) return no_zmq("there is no ZeroMQ on this machine (" + library.why() + ")");
   ZmqLibrary out;
   library.find("zmq_ctx_new", out.ctx_new);
   library.find("zmq_ctx_term", out.ctx_term);
@@ -32,18 +31,12 @@ Result<ZmqLibrary> load_zmq() {
   library.find("zmq_msg_close", out.message_close);
   library.find("zmq_msg_data", out.message_data);
   library.find("zmq_msg_size", out.message_size);
-  if (!library.missing().empty()) {
-    return no_zmq("the ZeroMQ of this machine is too old, it has no " + library.missing());
-  }
+  if (!library.serves()) return no_zmq(library.fault("ZeroMQ"));
   return out;
 }
 
 }  // namespace
 
-Result<const ZmqLibrary*> zmq_library() {
-  static const Result<ZmqLibrary> library = load_zmq();
-  if (!library) return library.error();
-  return &library.value();
-}
+Result<const ZmqLibrary*> zmq_library() { return loaded_once(load_zmq); }
 
 }  // namespace chasqui::publish

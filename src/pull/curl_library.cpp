@@ -16,7 +16,6 @@ Error missing(const std::string& what) {
 
 Result<CurlLibrary> load() {
   SharedLibrary library({"libcurl.so.4", "libcurl-gnutls.so.4"});
-  if (!library.loaded()) return missing("there is no libcurl on this machine (" + library.why() + ')');
   CurlLibrary out;
   library.find("curl_global_init", out.global_init);
   library.find("curl_version_info", out.version_info);
@@ -41,9 +40,7 @@ Result<CurlLibrary> load() {
   library.find("curl_url_get", out.url_get);
   library.find("curl_url_set", out.url_set);
   library.find("curl_free", out.free);
-  if (!library.missing().empty()) {
-    return missing("the libcurl of this machine is too old, it has no " + library.missing());
-  }
+  if (!library.serves()) return missing(library.fault("libcurl"));
   const curl_version_info_data* const version = out.version_info(CURLVERSION_NOW);
   if (version == nullptr || version->version_num < kOldest) {
     return missing("the libcurl of this machine is too old" +
@@ -55,10 +52,6 @@ Result<CurlLibrary> load() {
 
 }  // namespace
 
-Result<const CurlLibrary*> curl_library() {
-  static const Result<CurlLibrary> library = load();
-  if (!library) return library.error();
-  return &library.value();
-}
+Result<const CurlLibrary*> curl_library() { return loaded_once(load); }
 
 }  // namespace chasqui::pull

@@ -26,7 +26,6 @@ Error no_nats(const std::string& what) {
 
 Result<NatsLibrary> load_nats() {
   SharedLibrary library({kNatsName});
-  if (!library.loaded()) return no_nats("there is no nats.c on this machine (" + library.why() + ')');
   NatsLibrary out;
   library.find("nats_GetVersion", out.get_version);
   library.find("nats_GetVersionNumber", out.get_version_number);
@@ -73,9 +72,7 @@ Result<NatsLibrary> load_nats() {
   library.find("natsMsg_GetReply", out.message_reply);
   library.find("natsMsg_GetMetaData", out.message_metadata);
   library.find("jsMsgMetaData_Destroy", out.metadata_destroy);
-  if (!library.missing().empty()) {
-    return no_nats("the nats.c of this machine is too old, it has no " + library.missing());
-  }
+  if (!library.serves()) return no_nats(library.fault("nats.c"));
   const std::uint32_t version = out.get_version_number();
   if (version >> 8 != kNatsMinor) {
     return no_nats("the nats.c of this machine is another one (" + std::string(out.get_version()) + ')');
@@ -85,10 +82,6 @@ Result<NatsLibrary> load_nats() {
 
 }  // namespace
 
-Result<const NatsLibrary*> nats_library() {
-  static const Result<NatsLibrary> library = load_nats();
-  if (!library) return library.error();
-  return &library.value();
-}
+Result<const NatsLibrary*> nats_library() { return loaded_once(load_nats); }
 
 }  // namespace chasqui::store
