@@ -12,8 +12,8 @@ constexpr const char* kLimitsHead = R"(# Limits
 
 Nothing that a client can ask for is without bounds. These are the limits that a client or an operator meets: what they
 are by default, what happens where one is reached, and the metric that shows it. The code reads its defaults from this
-table (`src/base/limits.h`); what a single field may be is in the [API](api.md). `chasqui config --limits` prints the
-table with the settings that it is given (`--json` for programs), `GET /props` has what is in force as `limits`.
+table (`src/base/limit_table.h`); what a single field may be is in the [API](api.md). `chasqui config --limits` prints
+the table with the settings that it is given (`--json` for programs), `GET /props` has what is in force as `limits`.
 
 429 means your quota, 503 this node; both carry `Retry-After` where the queue can be forecast. A refusal whose status
 ends the connection says so by `Connection: close`.

@@ -160,6 +160,8 @@ ServedModelConfig model_config(const ServeConfig& config, const LoadedModel& mod
   out.traces = !config.otlp_endpoint.empty();
   out.cache_bytes = reuse_config(config).cache.bytes;
   out.disk_cache_bytes = config.cache_disk.empty() ? 0 : static_cast<std::uint64_t>(config.cache_disk_mib) << 20;
+  const bool shares = config.shared.wanted() && !config.cache_disk.empty();
+  out.shared_cache_bytes = shares ? static_cast<std::uint64_t>(config.shared.cache_mib) << 20 : 0;
   out.defaults = config.llama ? config.llama->defaults(model.info) : LlamaOptions().defaults(model.info);
   out.defaults.schema_order = config.schema_order;
   out.defaults.media_folder = config.media.folder;

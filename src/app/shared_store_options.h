@@ -9,6 +9,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "engine/shared_session_store.h"
 #include "engine/shared_snapshot_store.h"
 #include "store/open_store.h"
@@ -18,7 +19,7 @@ namespace chasqui {
 struct SharedStoreFlags {
   store::ObjectStoreConfig objects;  // without a URL: nothing is shared
   std::string leases;                // Redis
-  std::int64_t cache_mib = 16'384;   // of the disk caches' snapshots in the store
+  std::int64_t cache_mib = kCountLimit<"shared_cache_bytes"> / (1 << 20);  // of the disk caches' snapshots in the store
 
   bool wanted() const { return !objects.url.empty() || !leases.empty(); }
 };

@@ -15,6 +15,7 @@
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "cache/snapshot_file.h"
 #include "core/model_identity.h"
 
@@ -32,7 +33,7 @@ struct SharedSnapshot {
 class SharedSnapshotStore {
  public:
   // Of all models together. A node that finds more removes the oldest.
-  static constexpr std::size_t kSnapshotsMax = 8192;
+  static constexpr std::size_t kSnapshotsMax = kSizeLimit<"shared_snapshots">;
 
   virtual ~SharedSnapshotStore() = default;
 

@@ -10,7 +10,7 @@
 namespace chasqui {
 namespace {
 
-constexpr std::size_t kOffersMax = 64;
+constexpr std::size_t kOffersMax = kSizeLimit<"shared_offers">;
 // Heads that are asked for together, and outcomes that a worker is told of before it can take a step.
 constexpr std::size_t kToldAtOnce = 16;
 // A list takes at most a part of the time.

@@ -74,7 +74,7 @@ describe('the routes for operators', async () => {
     assert.match(props.chat_template, /messages/);
     assert.ok(props.eos_token.length > 0);
     const { queue_wait_seconds: waits, ...limits } = props.limits;
-    assert.deepEqual(Object.keys(limits).filter((name) => !(limits[name] > 0)), ['disk_cache_bytes'], 'no disk was given');
+    assert.deepEqual(Object.keys(limits).filter((name) => !(limits[name] > 0)), ['disk_cache_bytes', 'shared_cache_bytes'], 'no disk was given');
     assert.deepEqual(Object.values(waits), [0, 0, 0], 'nothing is refused for its wait');
     const error = await refused(await post(server, '/v1/completions', { prompt: Array(512).fill(100) }), 400);
     assert.match(error.message, /512/);

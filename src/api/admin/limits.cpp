@@ -33,6 +33,7 @@ std::map<std::string_view, double> chosen_here(const Node& node, const ServedMod
       {"session_ttl_seconds", to_seconds(sessions.ttl)},
       {"prefix_cache_bytes", number(served.config.cache_bytes)},
       {"disk_cache_bytes", number(served.config.disk_cache_bytes)},
+      {"shared_cache_bytes", number(served.config.shared_cache_bytes)},
       {"drain_seconds", to_seconds(config.drain_time)},
       {"resume_streams", number(kept.streams)},
       {"resume_tenant_streams", number(kept.tenant_streams)},

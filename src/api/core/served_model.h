@@ -45,6 +45,7 @@ struct ServedModelConfig {
   bool traces = false;                 // a collector takes spans of its requests
   std::size_t cache_bytes = 0;         // of snapshots; shown in /props
   std::uint64_t disk_cache_bytes = 0;  // of files for what was computed; 0: there are none
+  std::uint64_t shared_cache_bytes = 0;  // … of what nodes share
   std::int64_t loaded_at = 0;          // Unix time, as clients are told
   RequestDefaults defaults{};          // of requests
 };
