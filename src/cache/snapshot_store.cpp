@@ -16,6 +16,7 @@ std::uint64_t giver(std::uint64_t number) { return number >> kCountBits; }
 
 // Nodes keep fewer (engine/shared_snapshot_store.h); what is there beyond them is not looked for.
 constexpr std::size_t kSharedMax = 16'384;
+constexpr std::size_t kSharedTokensMax = std::size_t{1} << 26;  // 256 MiB
 
 }  // namespace
 
@@ -30,7 +31,9 @@ void SnapshotStore::found(FoundSnapshot file) {
   if (giver(file.number) == limits_.worker) last_file_ = std::max(last_file_, file.number);
   Entry entry;
   entry.own = !shared && giver(file.number) % limits_.workers == limits_.worker;
-  if (!entry.own && (!file.usable || (shared ? shared_ >= kSharedMax : in_folder() >= limits_.files))) return;
+  const bool fits = shared ? shared_ < kSharedMax && shared_tokens_ + file.tokens.size() <= kSharedTokensMax
+                           : in_folder() < limits_.files;
+  if (!entry.own && (!file.usable || !fits)) return;
   entry.bytes = file.bytes;
   entry.state = file.usable ? State::there : State::foreign;
   if (file.usable) {
@@ -151,6 +154,7 @@ void SnapshotStore::add(std::uint64_t file, Entry entry) {
   }
   bytes_ += room_of(entry);
   shared_ += is_shared_file(file) ? 1 : 0;
+  shared_tokens_ += is_shared_file(file) ? static_cast<std::size_t>(entry.length) : 0;
   others_ += entry.own ? 0 : 1;
   foreign_ += entry.state == State::foreign ? 1 : 0;
   writing_ += entry.state == State::writing ? 1 : 0;
@@ -170,6 +174,7 @@ void SnapshotStore::remove(std::uint64_t file) {
   if (limits_.holdings != nullptr) limits_.holdings->drop(entry.holding);
   order_.erase(entry.used);
   shared_ -= is_shared_file(file) ? 1 : 0;
+  shared_tokens_ -= is_shared_file(file) ? static_cast<std::size_t>(entry.length) : 0;
   bytes_ -= room_of(entry);
   others_ -= entry.own ? 0 : 1;
   foreign_ -= entry.state == State::foreign ? 1 : 0;

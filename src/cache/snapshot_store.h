@@ -136,6 +136,7 @@ class SnapshotStore {
   std::size_t writing_ = 0;
   std::size_t others_ = 0;  // that are not its own, shared ones included
   std::size_t shared_ = 0;
+  std::size_t shared_tokens_ = 0;
   std::uint64_t last_used_ = 0;
   std::uint64_t last_file_;
   std::uint64_t evictions_ = 0;

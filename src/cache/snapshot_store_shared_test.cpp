@@ -76,6 +76,9 @@ TEST_F(SharedFiles, AreATenantsFilesLikeOthers) {
 TEST_F(SharedFiles, AreBounded) {
   for (std::uint64_t i = 0; i < 20'000; ++i) store_.found(shared_file(i, {static_cast<Token>(i), 1}));
   EXPECT_LT(store_.stats().shared, 20'000u);
+  SnapshotStore long_ones({.bytes = 1 << 20});
+  for (std::uint64_t i = 0; i < 80; ++i) long_ones.found(shared_file(i, test_prompt(1'000'000, i)));
+  EXPECT_EQ(long_ones.stats().shared, 67u) << "so many have 2^26 tokens";
   EXPECT_NE(write(prompt_), 0u);
 }
 

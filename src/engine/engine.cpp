@@ -168,9 +168,10 @@ DispatcherConfig Engine::dispatcher_config() const {
 Engine::~Engine() {
   drain();
   dispatcher_.reset();
-  if (exchange_) exchange_->stop();  // it tells workers
-  // All at once, so that it is one step for all of them.
+  // All at once, so that it is one step for all of them. They write to disk what is to be kept while the exchange,
+  // which tells them things as long as it lives, waits for the store.
   for (const auto& worker : workers_) worker->stop();
+  if (exchange_) exchange_->stop();
   workers_.clear();
 }
 

@@ -44,8 +44,8 @@ class SharedSnapshotStore {
   // Whose they are and of which tokens; errors as in cache/snapshot_file.h, and those of the store.
   virtual std::vector<Result<SnapshotHead>> heads(std::span<const SharedSnapshot> of, const SnapshotLimits& limits) = 0;
   virtual Result<LoadedSnapshot> read(const SharedSnapshot& which, const SnapshotLimits& limits) = 0;
-  // `now`: unix seconds. REQUIRES: as write_snapshot()
-  virtual Result<SharedSnapshot> write(LastingKey key, std::span<const Token> tokens, const KvSnapshot& kv,
+  // Lets go of the KV before it is sent, when it has a copy. `now`: unix seconds. REQUIRES: as write_snapshot()
+  virtual Result<SharedSnapshot> write(LastingKey key, std::span<const Token> tokens, KvSnapshotPtr kv,
                                        std::int64_t now) = 0;
   virtual Result<void> remove(std::span<const SharedSnapshot> which) = 0;
   // What nothing can find, because a node ended between its two objects, and was written before `before`. How many.
@@ -61,7 +61,7 @@ struct SharedSnapshotStores {
   std::shared_ptr<SharedSnapshotStore> index;  // null: nothing is shared
   std::shared_ptr<SharedSnapshotStore> reads;
   std::uint64_t bytes = 0;           // of all snapshots in the store
-  Duration look_every = seconds(5);  // at what other nodes have put there
+  Duration look_every = seconds(5);  // at what other nodes have put there; zero: without a pause, for tests
 };
 
 }  // namespace chasqui

@@ -15,11 +15,15 @@ constexpr std::size_t kOffersMax = kSizeLimit<"shared_offers">;
 constexpr std::size_t kToldAtOnce = 16;
 // A list takes at most a part of the time.
 constexpr int kLookShare = 20;
+constexpr Duration kLookPauseMax = std::chrono::minutes(1);
+// One that is larger is not sent: it would take twice its size of memory.
+constexpr std::uint64_t kSentMax = std::uint64_t{1} << 30;
+constexpr int kTries = 3;
 // Between its two objects a node writes for less time, so what has been alone for so long stays alone.
 constexpr std::int64_t kStrayAfter = 3600;
 // Looks between two tries to send, where the store refuses.
 constexpr int kSendAgain = 6;
-constexpr Duration kStraysEvery = std::chrono::hours(1);
+constexpr Duration kStraysEvery = std::chrono::minutes(10);
 constexpr std::size_t kContentsMax = 65'536;
 // Beyond the limit so much goes at once.
 constexpr std::uint64_t kSlack = 20;
@@ -64,10 +68,16 @@ void SnapshotExchange::start() {
 }
 
 void SnapshotExchange::stop() {
+  ends_.store(true);
   inbox_.close();
   reads_.close();
   if (lister_.joinable()) lister_.join();
   if (reader_.joinable()) reader_.join();
+  std::vector<Job> left;
+  inbox_.drain(left);
+  for (Job& job : left) {
+    if (auto* erasure = std::get_if<Erasure>(&job)) erasure->erased(0, false);
+  }
 }
 
 void SnapshotExchange::take(std::size_t worker, std::vector<DiskOrder>& orders) {
@@ -88,6 +98,7 @@ void SnapshotExchange::take(std::size_t worker, std::vector<DiskOrder>& orders) 
 void SnapshotExchange::offer(std::uint64_t file, std::uint64_t tenant) { push_one(inbox_, Job(Offer{file, tenant})); }
 
 void SnapshotExchange::erase(std::uint64_t tenant, Erased erased) {
+  if (ends_.load()) return erased(0, false);
   push_one(inbox_, Job(Erasure{tenant, std::move(erased)}));
 }
 
@@ -101,6 +112,7 @@ void SnapshotExchange::run() {
     const bool came = inbox_.drain_within(jobs, std::max(next - now, Duration(0)));
     if (came && jobs.empty()) return;  // closed
     for (Job& job : jobs) take_job(job);
+    if (ends_.load()) continue;  // as soon as nothing waits for an answer
     if (clock_.now() >= next_look_) look();
     tell_some();
     send_one();
@@ -112,6 +124,8 @@ void SnapshotExchange::take_job(Job& job) {
   if (const auto* damaged = std::get_if<Damaged>(&job)) return remove_damaged(damaged->file);
   const Offer& offer = std::get<Offer>(job);
   if (std::ranges::any_of(offers_, [&](const Offer& waits) { return waits.file == offer.file; })) return;
+  const auto content = contents_.find(offer.file);
+  if (content != contents_.end() && is_there(content->second)) return;
   offers_.push_back(offer);
   if (offers_.size() <= kOffersMax) return;
   offers_.pop_front();
@@ -141,15 +155,20 @@ void SnapshotExchange::forget_name(const std::string& name) {
 void SnapshotExchange::look() {
   const TimePoint began = clock_.now();
   auto listed = stores_.index->list();
-  next_look_ = clock_.now() + std::max(stores_.look_every, kLookShare * (clock_.now() - began));
+  const TimePoint now = clock_.now();
+  next_look_ = now;
+  if (stores_.look_every > Duration::zero()) {
+    next_look_ += std::max(stores_.look_every, std::min(kLookShare * (now - began), kLookPauseMax));
+  }
   if (!listed) return failed(listed.error(), complained_of_lists_);
   works(complained_of_lists_);
   std::set<std::string> names;
   std::set<Checksum> contents;
-  std::vector<SharedSnapshot> twice;
+  std::vector<SharedSnapshot> unwanted;
   for (SharedSnapshot& snapshot : *listed) {
-    if (!contents.insert(snapshot.content).second) {
-      twice.push_back(std::move(snapshot));  // two nodes have put it there at once
+    // Two nodes have put it there at once, or one by itself is more than all may be.
+    if (!contents.insert(snapshot.content).second || snapshot.bytes > stores_.bytes) {
+      unwanted.push_back(std::move(snapshot));
       continue;
     }
     names.insert(snapshot.name);
@@ -163,11 +182,12 @@ void SnapshotExchange::look() {
     if (!names.contains(name)) gone.push_back(name);
   }
   for (const std::string& name : gone) forget_name(name);
-  if (!twice.empty()) (void)stores_.index->remove(twice);
+  if (!unwanted.empty()) (void)stores_.index->remove(unwanted);
   if (auto room = make_room(0); !room) failed(room.error(), complained_of_sends_);
   if (began < next_strays_) return;
   next_strays_ = began + kStraysEvery;
-  (void)stores_.index->remove_strays(clock_.unix_seconds() - kStrayAfter);
+  const auto strays = stores_.index->remove_strays(clock_.unix_seconds() - kStrayAfter);
+  if (!strays) failed(strays.error(), complained_of_sends_);
 }
 
 // A few at a time, since workers put them into their index between two steps.
@@ -197,11 +217,13 @@ void SnapshotExchange::tell_of(const std::vector<SharedSnapshot>& of) {
       const Error& error = heads[i].error();
       if (is_damaged(error)) damaged.push_back(of[i]);
       if (is_final(error)) continue;
-      // It is new again in the next list.
-      failed(error, complained_of_lists_);
-      forget_name(name);
-      continue;
+      failed(error, complained_of_heads_);
+      // It, and what is left, is new again in the next list.
+      for (std::size_t left = i; left < of.size(); ++left) to_tell_.push_back(of[left].name);
+      for (const std::string& each : std::exchange(to_tell_, {})) forget_name(each);
+      break;
     }
+    works(complained_of_heads_);
     const std::uint64_t number = ++last_number_;
     numbers_.emplace(name, number);
     push_one(reads_, ReadJob(Named{number, of[i]}));  // before a worker can order it
@@ -220,7 +242,7 @@ void SnapshotExchange::tell(const DiskOutcome& outcome) {
 // What is to be read is asked for by its number, and the folder says what it is.
 void SnapshotExchange::send_one() {
   if (offers_.empty() || clock_.now() < next_send_) return;
-  const Offer offer = offers_.front();
+  Offer offer = offers_.front();
   offers_.pop_front();
   auto content = contents_.find(offer.file);
   if (content == contents_.end()) {
@@ -229,23 +251,27 @@ void SnapshotExchange::send_one() {
     if (contents_.size() >= kContentsMax) contents_.clear();
     content = contents_.emplace(offer.file, stores_.index->content_of(head->key, head->tokens)).first;
   }
-  const auto is_same = [&](const auto& there) { return there.second.content == content->second; };
-  if (std::ranges::any_of(there_, is_same)) return;
-  const auto snapshot = folder_->read(offer.file, limits_);
+  if (is_there(content->second)) return;
+  auto snapshot = folder_->read(offer.file, limits_);
   if (!snapshot) return;
-  const auto sent = send(*snapshot);
+  const auto sent = send(std::move(*snapshot));
   if (sent) return works(complained_of_sends_);
   failed(sent.error(), complained_of_sends_);
   next_send_ = clock_.now() + kSendAgain * stores_.look_every;
-  offers_.push_front(offer);
+  // Behind the others: it may be this one that the store does not take.
+  if (++offer.tries < kTries) offers_.push_back(offer);
 }
 
-Result<void> SnapshotExchange::send(const LoadedSnapshot& snapshot) {
+bool SnapshotExchange::is_there(const Checksum& content) const {
+  return std::ranges::any_of(there_, [&](const auto& there) { return there.second.content == content; });
+}
+
+Result<void> SnapshotExchange::send(LoadedSnapshot snapshot) {
   const auto& [key, tokens, kv_bytes] = snapshot.head;
   const std::uint64_t bytes = snapshot_file_bytes(tokens.size(), kv_bytes);
-  if (bytes > stores_.bytes) return {};
+  if (bytes > std::min(stores_.bytes, kSentMax)) return {};
   if (auto room = make_room(bytes); !room) return room;
-  auto sent = stores_.index->write(key, tokens, *snapshot.kv, clock_.unix_seconds());
+  auto sent = stores_.index->write(key, tokens, std::move(snapshot.kv), clock_.unix_seconds());
   if (!sent) return sent.error();
   metrics_.sent.add();
   metrics_.sent_bytes.add(bytes);
@@ -296,7 +322,7 @@ void SnapshotExchange::remove_damaged(std::uint64_t file) {
   if (named == numbers_.end()) return;
   const std::string name = named->first;
   const SharedSnapshot snapshot = there_.at(name);
-  log_warning("a shared snapshot is damaged and removed", {{"object", name}});
+  log_info("a shared snapshot that cannot be read is removed", {{"object", name}});
   forget_name(name);
   if (auto removed = stores_.index->remove({&snapshot, 1}); !removed) failed(removed.error(), complained_of_sends_);
 }
@@ -339,12 +365,16 @@ void SnapshotExchange::read_one(const std::map<std::uint64_t, SharedSnapshot>& n
   } else {
     metrics_.not_read.add();
     const Error& error = loaded.error();
-    log_warning("a shared snapshot is refused; its tokens are computed again",
-                {{"object", named == names.end() ? std::string() : named->second.name},
-                 {"code", name(error.code)},
-                 {"reason", error.message}});
+    const bool is_known = named != names.end();
+    const bool missing = error.code == ErrorCode::not_found;  // another node has made room, or this one's news is old
+    if (!missing)
+      log_warning("a shared snapshot is refused; its tokens are computed again",
+                  {{"object", is_known ? named->second.name : std::string()},
+                   {"code", name(error.code)},
+                   {"reason", error.message}});
     outcome.error = is_final(error) ? error : Error{ErrorCode::unavailable, error.message, ""};
-    if (is_damaged(error)) push_one(inbox_, Job(Damaged{read.file}));
+    // What has a head and nothing else keeps others from sending it.
+    if (is_damaged(error) || (missing && is_known)) push_one(inbox_, Job(Damaged{read.file}));
   }
   workers_[read.worker](std::move(outcome));
 }

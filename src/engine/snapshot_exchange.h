@@ -6,10 +6,11 @@
 // Each snapshot in the store that is of this model has a number (is_shared_file()), which stands for it in the tiers
 // of all workers. A worker may know a number that is gone, or forget one that is there: both cost a read at most.
 //
-// What is sent is read from the folder again, so nothing is held in memory meanwhile. bounded: snapshots that wait to
+// What is sent is read from the folder again, so what waits holds no memory. bounded: snapshots that wait to
 // be sent, of which the oldest is dropped, and what the store may hold.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -69,6 +70,7 @@ class SnapshotExchange {
   void join(Deliver deliver) { workers_.push_back(std::move(deliver)); }
   void start();
   // Waits for its threads, and so for what they have asked the store for; no worker is told anything afterwards.
+  // Erasures that it has not begun are told that they have failed.
   void stop();
 
   // --- workers
@@ -86,12 +88,13 @@ class SnapshotExchange {
   struct Offer {
     std::uint64_t file = 0;
     std::optional<std::uint64_t> tenant;  // none: not known
+    int tries = 0;
   };
   struct Erasure {
     std::uint64_t tenant = 0;
     Erased erased;
   };
-  // It was read and is no snapshot.
+  // It was read, and is no snapshot or not there.
   struct Damaged {
     std::uint64_t file = 0;
   };
@@ -115,7 +118,8 @@ class SnapshotExchange {
   void tell(const DiskOutcome& outcome);
   void forget_name(const std::string& name);
   void send_one();
-  Result<void> send(const LoadedSnapshot& snapshot);
+  bool is_there(const Checksum& content) const;
+  Result<void> send(LoadedSnapshot snapshot);
   Result<void> make_room(std::uint64_t bytes);
   void erase_now(Erasure& erasure);
   void remove_damaged(std::uint64_t file);
@@ -131,6 +135,7 @@ class SnapshotExchange {
   const Clock& clock_;
   std::vector<Deliver> workers_;
   ExchangeMetrics metrics_;
+  std::atomic<bool> ends_{false};
   Mailbox<Job> inbox_;
   Mailbox<ReadJob> reads_;
 
@@ -148,6 +153,7 @@ class SnapshotExchange {
   TimePoint next_send_{};
   // One line for a row of failures.
   bool complained_of_lists_ = false;
+  bool complained_of_heads_ = false;
   bool complained_of_sends_ = false;
 
   std::thread lister_;  // last: everything above exists before they start

@@ -153,6 +153,7 @@ void Worker::run() {
   name_this_thread("worker-" + std::to_string(number_));
   cpu_account().begin_steps();
   if (holdings_) holdings_->flush();  // files of an earlier process
+  busy_at_ = clock_.now();
   while (!stopped_) {
     answer_slot_queries();
     const bool rests = scheduler_.idle() || scheduler_.waits_for_disk() || scheduler_.waits_for_units();
@@ -170,6 +171,7 @@ void Worker::run() {
       scheduler_.commit(batch_, result_);  // the only writer of sequences
       end_leases(batch_, result_);
       steps_.fetch_add(1, std::memory_order_relaxed);
+      busy_at_ = clock_.now();
     }
     deliver();
   }

@@ -165,6 +165,7 @@ class Worker {
   void answer_slot_queries();
   void forget_tenant(ForgetCommand command);
   void erase_shared(const ForgetCommand& command);
+  bool erases_shared(std::uint64_t tenant);
   void take_outcome(DiskOutcome outcome);
   void order_disk();
   std::unique_ptr<MediaEncodings> start_encodings(Parts& parts);
@@ -214,6 +215,7 @@ class Worker {
   StepRecord step_;  // the one planned then
   StepRing step_ring_;
   Batch batch_;
+  TimePoint busy_at_{};  // when it had something to compute last, or began
   BatchResult result_;
   std::vector<Command> commands_;
   std::vector<Event> events_;
@@ -221,6 +223,8 @@ class Worker {
     std::size_t copies = 0;
     std::shared_ptr<Forgetting> forgetting;
   };
+  // Tenants (LastingKey::tenant) of which the shared store may still have something, until each is set.
+  std::vector<std::pair<std::uint64_t, std::shared_ptr<std::atomic<bool>>>> erased_shared_;
   std::map<std::uint64_t, Forgotten> forgotten_;  // in memory, while files are removed; by ticket of DiskTier::forget()
   std::uint64_t last_ticket_ = 0;
   std::vector<CopySlotCommand> asked_;  // of slots; answered as soon as all that has left them is copied

@@ -18,7 +18,9 @@ void Worker::wait_for_commands() {
     return void(inbox_.drain_within(commands_, kDeadlineLook));
   }
   if ((to_rest_ || sleep_after_ > Duration::zero()) && !asleep() && scheduler_.idle()) {
-    if (inbox_.drain_within(commands_, to_rest_ ? Duration::zero() : sleep_after_)) return;
+    // News of other nodes is no work.
+    const Duration left = std::max(busy_at_ + sleep_after_ - clock_.now(), Duration::zero());
+    if (inbox_.drain_within(commands_, to_rest_ ? Duration::zero() : left)) return;
     to_rest_ = false;
     copy_slots_out();
     if (model_->fall_asleep()) {
@@ -48,6 +50,7 @@ void Worker::wake_up() {
     return scheduler_.fail_all({ErrorCode::model_failure, "the model cannot be loaded", ""}, now);
   }
   asleep_.store(false, std::memory_order_relaxed);
+  busy_at_ = now;
   metrics_.sleeping.set(0);
   metrics_.wakes.add();
   metrics_.wake_seconds.observe(to_seconds(now - started));
@@ -74,6 +77,8 @@ void Worker::take_outcome(DiskOutcome outcome) {
     erased.mapped().forgetting->done(erased.mapped().copies, !outcome.error);
   }
   metrics_.count_disk(outcome);
+  // It may have been listed before what is being erased was removed.
+  if (outcome.kind == DiskOrder::Kind::found && erases_shared(outcome.key.tenant)) return;
   const bool written = outcome.kind == DiskOrder::Kind::write;
   const std::uint64_t file = outcome.file;
   const std::uint64_t tenant = outcome.key.tenant;
@@ -86,9 +91,17 @@ void Worker::erase_shared(const ForgetCommand& command) {
   const auto tenant = scheduler_.reuse().lasting_name(command.tenant);
   if (!tenant) return;
   command.forgetting->also();
-  exchange_->erase(*tenant, [forgetting = command.forgetting](std::size_t snapshots, bool all) {
+  const auto erased = std::make_shared<std::atomic<bool>>(false);
+  erased_shared_.emplace_back(*tenant, erased);
+  exchange_->erase(*tenant, [forgetting = command.forgetting, erased](std::size_t snapshots, bool all) {
+    erased->store(true);
     forgetting->done(snapshots, all);
   });
+}
+
+bool Worker::erases_shared(std::uint64_t tenant) {
+  std::erase_if(erased_shared_, [](const auto& each) { return each.second->load(); });
+  return std::ranges::any_of(erased_shared_, [tenant](const auto& each) { return each.first == tenant; });
 }
 
 void Worker::order_disk() {

@@ -95,7 +95,7 @@ void Replayer::end_on_disk(ByteReader& io) {
   if (read) outcome.kv = snapshot_of(bytes, outcome.tokens.size(), block);
   const bool whole = !io.failed() && (!read || outcome.kv) && is_as_shared(outcome);
   if (!whole) return fails("what came of the disk is not whole");
-  if (outcome.kind == DiskOrder::Kind::read && !scheduler_->disk()->reading(outcome.file)) {
+  if (outcome.kind == DiskOrder::Kind::read && !scheduler_->disk()->asked(outcome.file)) {
     return fails("a file was read that was not asked for");
   }
   if (outcome.kind == DiskOrder::Kind::write) {

@@ -152,13 +152,13 @@ std::size_t DiskTier::forget(std::uint64_t tenant, std::uint64_t ticket) {
       erasure.files.push_back(file);
     } else if (const auto reading = reading_.find(file); reading != reading_.end()) {
       reading->second.in_vain = true;
-      erasure.files.push_back(file);
+      if (!is_shared_file(file)) erasure.files.push_back(file);  // of those, nothing is on disk
     } else {
       store_.forget(file);
     }
   }
   if (ticket != 0) erasures_.emplace(ticket, std::move(erasure));
-  return files.size();
+  return static_cast<std::size_t>(std::ranges::count_if(files, [](auto file) { return !is_shared_file(file); }));
 }
 
 // One that could not go before.

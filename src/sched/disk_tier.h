@@ -79,7 +79,7 @@ class DiskTier {
   // Nothing of the tenant with this lasting name is on disk any more, with whatever adapters, nor gets there of what
   // has left memory. Returns how many files there were.
   // With a ticket, an order to sync carries it as soon as all of them have been removed, also those that are being
-  // written or read now.
+  // written or read now. What nodes share is forgotten, too, but not counted.
   std::size_t forget(std::uint64_t tenant, std::uint64_t ticket = 0);
   // The outcome of that order has not come back yet.
   bool erasing(std::uint64_t ticket) const { return erasures_.contains(ticket); }
@@ -94,6 +94,8 @@ class DiskTier {
   Wait read(PrefixKey key, std::span<const Token> tokens, TokenCount most, const Worth& worth);
   // Before a step: finds the reads that are late.
   void look_at_reads(TimePoint now);
+  // It was ordered to be read, and has not come back.
+  bool asked(std::uint64_t file) const { return reading_.contains(file); }
   // A request may wait for it.
   bool reading(std::uint64_t file) const {
     const auto found = reading_.find(file);

@@ -8,9 +8,9 @@
 // Names are parts of a-z, 0-9, A-Z, '_' and '-' with '/' between them: "sessions/sess_k3…/00000002-00000000". A part
 // has up to 128 characters, a name up to 512, and none is the folder of another.
 //
-// Errors: not_found, storage_full (no room), forbidden (credentials, or another key), overloaded (asks to be left alone
-// for a while), unavailable (no answer, a half answer, or one that makes no sense), invalid_request (a name that is
-// none). They name the store and never its credentials.
+// Errors: not_found, storage_full (no room), forbidden (credentials), conflict (another key, or none), overloaded (asks
+// to be left alone for a while), unavailable (no answer, a half answer, or one that makes no sense), invalid_request (a
+// name that is none, or what is there is not what was put there). They name the store and never its credentials.
 #pragma once
 
 #include <cstddef>

@@ -115,10 +115,10 @@ Number number_at(std::span<const std::byte> bytes) {
 }
 
 Error damaged(const std::string& name) {
-  return {ErrorCode::unavailable, "the object " + name + " is not what was written", ""};
+  return {ErrorCode::invalid_request, "the object " + name + " is not what was written", ""};
 }
 Error of_another_key(const std::string& name, const std::string& how) {
-  return {ErrorCode::forbidden, "the object " + name + " was written " + how, ""};
+  return {ErrorCode::conflict, "the object " + name + " was written " + how, ""};
 }
 
 struct SealHeader {

@@ -90,26 +90,27 @@ TEST_P(SealedStoreTest, FindsEachBitThatIsFlipped) {
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
     auto bytes = whole;
     bytes[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
-    ASSERT_EQ(code("a/b", bytes), ErrorCode::unavailable) << bit;
+    ASSERT_EQ(code("a/b", bytes), ErrorCode::invalid_request) << bit;
   }
 }
 
 TEST_P(SealedStoreTest, FindsWhatIsCutOrGrown) {
   const auto whole = sealed({"a/b", fake_bytes("what was said")}, key());
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    ASSERT_EQ(code("a/b", {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)}), ErrorCode::unavailable);
+    ASSERT_EQ(code("a/b", {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)}),
+              ErrorCode::invalid_request);
   }
   auto longer = whole;
   longer.push_back(std::byte{0});
-  EXPECT_EQ(code("a/b", longer), ErrorCode::unavailable);
+  EXPECT_EQ(code("a/b", longer), ErrorCode::invalid_request);
   auto twice = whole;
   twice.insert(twice.end(), whole.begin(), whole.end());
-  EXPECT_EQ(code("a/b", twice), ErrorCode::unavailable);
+  EXPECT_EQ(code("a/b", twice), ErrorCode::invalid_request);
 }
 
 TEST_P(SealedStoreTest, FindsAnObjectOfAnotherName) {
   const auto whole = sealed({"a/b", fake_bytes("what was said")}, key());
-  for (const char* name : {"a/c", "a/bb", "a", ""}) EXPECT_EQ(code(name, whole), ErrorCode::unavailable) << name;
+  for (const char* name : {"a/c", "a/bb", "a", ""}) EXPECT_EQ(code(name, whole), ErrorCode::invalid_request) << name;
   const auto out = unsealed("a/c", whole, key());
   EXPECT_NE(out.error().message.find("a/c is not what was written"), std::string::npos) << out.error().message;
 }
@@ -132,7 +133,7 @@ TEST(SealedStore, SaysThatTheKeyIsAnother) {
         std::tuple(std::optional(some_key(1)), std::optional<StoreKey>(), "with a key, and this node has none"),
         std::tuple(std::optional<StoreKey>(), std::optional(some_key(1)), "without a key, and this node has one")}) {
     const Error found = error(writes, reads);
-    EXPECT_EQ(found.code, ErrorCode::forbidden);
+    EXPECT_EQ(found.code, ErrorCode::conflict);
     EXPECT_EQ(found.message, "the store memory: the object a was written " + std::string(says));
   }
 }
@@ -155,10 +156,10 @@ TEST(SealedStore, FindsChunksThatWereExchanged) {
   const auto header = static_cast<std::ptrdiff_t>(whole.size()) - 3 * kStored;
   auto swapped = whole;
   std::swap_ranges(swapped.begin() + header, swapped.begin() + header + kStored, swapped.begin() + header + kStored);
-  EXPECT_EQ(unsealed("a", swapped, some_key()).error().code, ErrorCode::unavailable);
+  EXPECT_EQ(unsealed("a", swapped, some_key()).error().code, ErrorCode::invalid_request);
   auto mixed = whole;
   std::copy_n(other.begin() + header, kStored, mixed.begin() + header);
-  EXPECT_EQ(unsealed("a", mixed, some_key()).error().code, ErrorCode::unavailable);
+  EXPECT_EQ(unsealed("a", mixed, some_key()).error().code, ErrorCode::invalid_request);
   EXPECT_TRUE(unsealed("a", whole, some_key()));
 }
 

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engine/fake_client.h"
 #include "store/folder_store.h"
+#include "store/sealed_store.h"
 #include "store/shared_snapshots.h"
 
 namespace chasqui::store {
@@ -71,19 +72,31 @@ class SharedEngines : public testing::Test {
       ADD_FAILURE() << name << " is not on the page";
       return -1;
     }
+    std::string shared_metrics() {
+      MetricsPage page;
+      client->engine.add_metrics_to(page);
+      std::istringstream lines(page.render());
+      std::string out;
+      for (std::string line; std::getline(lines, line);) {
+        const bool is_count = line.find("_seconds") == std::string::npos;
+        if (is_count && line.starts_with("chasqui_shared_snapshot")) out += line + '\n';
+      }
+      return out;
+    }
     // Fails, and does not hang, where it never comes.
     void wait_for(const std::string& name, const std::function<bool(std::int64_t)>& is_right) {
       const RealClock real;
       const TimePoint end = real.now() + std::chrono::minutes(1);
       while (!is_right(metric(name)) && real.now() < end) std::this_thread::yield();
-      EXPECT_TRUE(is_right(metric(name))) << name << ": " << metric(name);
+      EXPECT_TRUE(is_right(metric(name))) << name << ": " << metric(name) << "\n" << shared_metrics();
     }
     void wait_for(const std::string& name, std::int64_t value) {
       wait_for(name, [value](std::int64_t now) { return now == value; });
     }
   };
 
-  std::unique_ptr<Node> start(const std::string& name, std::uint64_t bytes = 1 << 20, std::size_t workers = 1) {
+  std::unique_ptr<Node> start(const std::string& name, std::uint64_t bytes = 1 << 20, std::size_t workers = 1,
+                              Duration sleep_after = {}) {
     auto opened = SnapshotFolder::open(folder_.path() + '/' + name, fake_identity());
     EXPECT_TRUE(opened) << opened.error().message;
     auto node = std::make_unique<Node>();
@@ -91,6 +104,8 @@ class SharedEngines : public testing::Test {
     config.clock = &node->clock;  // a step takes a tenth of a second, and a read no time
     config.step_time = milliseconds(100);
     config.workers = workers;
+    if (sleep_after > Duration::zero()) config.clock = nullptr;  // real time
+    config.engine.sleep_after = sleep_after;
     config.engine.reuse.cache.bytes = 1 << 20;
     config.engine.reuse.disk = DiskLimits{.bytes = 1 << 20, .queue_bytes = 1 << 20};
     config.engine.disk = std::move(*opened);
@@ -101,8 +116,8 @@ class SharedEngines : public testing::Test {
   std::shared_ptr<SharedSnapshotStore> connect() {
     auto store = FolderStore::open(folder_.path() + "/shared");
     EXPECT_TRUE(store) << store.error().message;
-    return std::make_shared<SharedSnapshots>(std::make_unique<CutStore>(std::move(*store), cut_), fake_identity(),
-                                             "shared");
+    auto sealed = std::make_unique<SealedStore>(std::make_unique<CutStore>(std::move(*store), cut_), std::nullopt, "");
+    return std::make_shared<SharedSnapshots>(std::move(sealed), fake_identity(), "shared");
   }
   std::vector<std::filesystem::path> objects(const std::string& folder = "snapshots") const {
     std::vector<std::filesystem::path> out;
@@ -183,6 +198,46 @@ TEST_F(SharedEngines, ADamagedObjectCostsARecomputeAndIsGone) {
   EXPECT_GT(third->ask(shared_story(1)), 90);
 }
 
+TEST_F(SharedEngines, AHeadWithoutItsSnapshotKeepsNoNodeFromSendingIt) {
+  const auto one = start("one");
+  one->ask(shared_story(1));
+  one->wait_for(kShares, 1);
+  std::filesystem::remove(objects().at(0));
+  const auto other = start("other");
+  other->wait_for(kShares, 1);
+  EXPECT_EQ(other->ask(shared_story(1)), 0);
+  other->wait_for("chasqui_shared_snapshots_sent_total", 1);
+  EXPECT_EQ(objects().size(), 1u);
+}
+
+TEST_F(SharedEngines, ADamagedHeadGoes) {
+  const auto one = start("one");
+  one->ask(shared_story(1));
+  one->wait_for(kShares, 1);
+  {
+    std::fstream stream(objects("snapshot_heads").at(0), std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(-1, std::ios::end);
+    const int last = stream.peek();
+    stream.put(static_cast<char>(last ^ 1));
+  }
+  const auto other = start("other");
+  // It is no head, and goes.
+  one->wait_for(kShares, 0);
+  EXPECT_EQ(other->metric("chasqui_shared_snapshot_failures_total"), 0) << "one object is no store that fails";
+}
+
+TEST_F(SharedEngines, NewsOfOtherNodesKeepsNoModelAwake) {
+  const auto one = start("one");
+  const auto other = start("other", 1 << 20, 1, milliseconds(300));
+  int story = 0;
+  other->wait_for("chasqui_sleeping", [&](std::int64_t sleeps) {
+    if (sleeps == 0) one->ask(shared_story(++story));
+    return sleeps == 1;
+  });
+  other->wait_for(kShares, [](std::int64_t there) { return there > 0; });
+  EXPECT_EQ(other->metric("chasqui_sleeping"), 1) << "nor wakes one";
+}
+
 TEST_F(SharedEngines, AStoreThatIsDownCostsNothingButARecompute) {
   const auto one = start("one");
   const auto other = start("other");
@@ -194,7 +249,9 @@ TEST_F(SharedEngines, AStoreThatIsDownCostsNothingButARecompute) {
   one->wait_for("chasqui_shared_snapshot_failures_total", [](std::int64_t failures) { return failures > 0; });
   cut_ = false;
   EXPECT_LT(one->ask(shared_story(3)), 20);
-  other->wait_for(kShares, 3);  // what was computed meanwhile, too
+  other->wait_for(kShares, [](std::int64_t there) { return there >= 2; });
+  EXPECT_GT(one->ask(shared_story(2)), 90);  // what was not taken meanwhile goes when it is used
+  other->wait_for(kShares, 3);
 }
 
 TEST_F(SharedEngines, AnEraseLeavesNothingOfTheTenant) {

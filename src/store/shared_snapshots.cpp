@@ -15,6 +15,10 @@ constexpr std::string_view kSnapshots = "snapshots";
 // More than nodes leave there, each of which may be writing some.
 constexpr std::size_t kListedMax = 4 * SharedSnapshotStore::kSnapshotsMax;
 constexpr std::size_t kRemovedAtOnce = 256;
+// Of a head: 16 million tokens.
+constexpr std::size_t kHeadMax = std::size_t{64} << 20;
+
+Error under_another_name() { return {ErrorCode::invalid_request, "its name is that of another one", ""}; }
 
 // What a name says, in the order in which it says it.
 struct Named {
@@ -140,40 +144,48 @@ std::vector<Result<SnapshotHead>> SharedSnapshots::heads(std::span<const SharedS
                                                          const SnapshotLimits& limits) {
   std::vector<std::string> objects;
   for (const SharedSnapshot& each : of) objects.push_back(in_folder(kHeads, each.name));
-  const std::uint64_t most = snapshot_file_bytes(static_cast<std::size_t>(limits.tokens), 0);
   std::vector<Result<SnapshotHead>> out;
   std::size_t next = 0;
-  for (const auto& got : objects_->get(objects, most)) {
+  for (const auto& got : objects_->get(objects, kHeadMax)) {
     const SharedSnapshot& asked = of[next++];
     if (!got) {
       out.emplace_back(got.error());
       continue;
     }
     auto head = unpack_snapshot_head(*got, identity_, limits);
-    // Its name is not sealed.
-    if (head && content_of(head->key, head->tokens) != asked.content) {
-      head = Error{ErrorCode::invalid_request, "its name is that of another one", ""};
-    }
+    if (head && !is_as_named(asked, *head)) head = under_another_name();
     out.push_back(std::move(head));
   }
   return out;
 }
 
+// Where names are not sealed.
+bool SharedSnapshots::is_as_named(const SharedSnapshot& name, const SnapshotHead& head) const {
+  return name.tenant == head.key.tenant && name.content == content_of(head.key, head.tokens);
+}
+
+// What is damaged is asked for twice: it may be the network.
 Result<LoadedSnapshot> SharedSnapshots::read(const SharedSnapshot& which, const SnapshotLimits& limits) {
-  const std::string object = in_folder(kSnapshots, which.name);
   const std::uint64_t most = snapshot_file_bytes(static_cast<std::size_t>(limits.tokens), limits.kv_bytes);
-  auto got = objects_->get({&object, 1}, std::min(most, which.bytes));
-  if (!got.front()) return got.front().error();
-  auto loaded = unpack_snapshot(*got.front(), identity_, limits);
-  if (loaded && content_of(loaded->head.key, loaded->head.tokens) != which.content) {
-    return Error{ErrorCode::invalid_request, "its name is that of another one", ""};
-  }
+  if (which.bytes > most) return Error{ErrorCode::too_large, "it has more than the cache holds", ""};
+  auto loaded = read_once(which, limits);
+  if (!loaded && loaded.error().code == ErrorCode::invalid_request) loaded = read_once(which, limits);
   return loaded;
 }
 
-Result<SharedSnapshot> SharedSnapshots::write(LastingKey key, std::span<const Token> tokens, const KvSnapshot& kv,
+Result<LoadedSnapshot> SharedSnapshots::read_once(const SharedSnapshot& which, const SnapshotLimits& limits) {
+  const std::string object = in_folder(kSnapshots, which.name);
+  auto got = objects_->get({&object, 1}, which.bytes);
+  if (!got.front()) return got.front().error();
+  auto loaded = unpack_snapshot(*got.front(), identity_, limits);
+  if (loaded && !is_as_named(which, loaded->head)) return under_another_name();
+  return loaded;
+}
+
+Result<SharedSnapshot> SharedSnapshots::write(LastingKey key, std::span<const Token> tokens, KvSnapshotPtr kv,
                                               std::int64_t now) {
-  std::vector<std::byte> packed = pack_snapshot(identity_, key, tokens, kv);
+  std::vector<std::byte> packed = pack_snapshot(identity_, key, tokens, *kv);
+  kv.reset();
   const Named named{static_cast<std::uint64_t>(std::max<std::int64_t>(now, 0)), packed.size(), key.tenant, model_,
                     content_of(key, tokens)};
   SharedSnapshot out{name_of(named), named.bytes, named.tenant, named.content, true};
@@ -181,7 +193,10 @@ Result<SharedSnapshot> SharedSnapshots::write(LastingKey key, std::span<const To
   StoredObject small{in_folder(kHeads, out.name), {head.begin(), head.end()}};
   const StoredObject whole{in_folder(kSnapshots, out.name), std::move(packed)};
   for (const StoredObject* object : {&whole, &std::as_const(small)}) {
-    if (auto put = objects_->put({object, 1}); put.front()) return *put.front();
+    auto put = objects_->put({object, 1});
+    if (!put.front()) continue;
+    (void)remove({&out, 1});  // what may be there of it counts nowhere
+    return std::move(*put.front());
   }
   return out;
 }

@@ -32,7 +32,7 @@ class SharedSnapshots final : public SharedSnapshotStore {
   Result<std::vector<SharedSnapshot>> list() override;
   std::vector<Result<SnapshotHead>> heads(std::span<const SharedSnapshot> of, const SnapshotLimits& limits) override;
   Result<LoadedSnapshot> read(const SharedSnapshot& which, const SnapshotLimits& limits) override;
-  Result<SharedSnapshot> write(LastingKey key, std::span<const Token> tokens, const KvSnapshot& kv,
+  Result<SharedSnapshot> write(LastingKey key, std::span<const Token> tokens, KvSnapshotPtr kv,
                                std::int64_t now) override;
   Result<void> remove(std::span<const SharedSnapshot> which) override;
   Result<std::size_t> remove_strays(std::int64_t before) override;
@@ -40,6 +40,8 @@ class SharedSnapshots final : public SharedSnapshotStore {
   const std::string& place() const override { return place_; }
 
  private:
+  Result<LoadedSnapshot> read_once(const SharedSnapshot& which, const SnapshotLimits& limits);
+  bool is_as_named(const SharedSnapshot& name, const SnapshotHead& head) const;
   // Names in a folder that this layout gives.
   Result<std::vector<std::string>> names_in(const std::string& folder);
   Result<void> remove_objects(std::vector<std::string> objects);

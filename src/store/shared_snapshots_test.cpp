@@ -27,7 +27,7 @@ class SharedSnapshotsTest : public testing::Test {
     return std::make_unique<SharedSnapshots>(std::make_unique<FakeObjectStore>(shared_), fake_identity(model), "fake");
   }
   SharedSnapshot write(SharedSnapshots& at, const Tokens& tokens, LastingKey key = kMine, std::int64_t now = 100) {
-    auto written = at.write(key, tokens, *kv_of(tokens), now);
+    auto written = at.write(key, tokens, kv_of(tokens), now);
     EXPECT_TRUE(written);
     return std::move(*written);
   }
@@ -169,7 +169,7 @@ TEST_F(SharedSnapshotsTest, WhatTheStoreDoesNotAnswerIsAnError) {
   EXPECT_FALSE(one->list());
   EXPECT_FALSE(one->heads({&snapshot, 1}, {}).front());
   EXPECT_EQ(one->read(snapshot, {}).error().code, ErrorCode::unavailable);
-  EXPECT_FALSE(one->write(kMine, second_, *kv_of(second_), 1));
+  EXPECT_FALSE(one->write(kMine, second_, kv_of(second_), 1));
   EXPECT_FALSE(one->remove({&snapshot, 1}));
   EXPECT_FALSE(one->erase(kMine.tenant)) << "nothing says that it is gone";
   EXPECT_FALSE(one->remove_strays(1000));
