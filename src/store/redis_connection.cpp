@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <hiredis/hiredis.h>
+#include <poll.h>
 #include <sys/time.h>
 
 namespace chasqui::store {
@@ -177,7 +178,15 @@ Result<void> RedisConnection::connect() {
   return {};
 }
 
+// Between commands Redis says nothing, so what can be read then is an end: of a server that was restarted, or that
+// ends what is idle.
+bool RedisConnection::has_ended() const {
+  pollfd waits{.fd = link_->redis->fd, .events = POLLIN, .revents = 0};
+  return ::poll(&waits, 1, 0) > 0;
+}
+
 Result<std::vector<RedisReply>> RedisConnection::run(std::span<const RedisCommand> commands, Duration blocks) {
+  if (link_ && has_ended()) link_.reset();
   if (!link_) {
     if (auto connected = connect(); !connected) return connected.error();
   }

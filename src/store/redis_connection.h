@@ -62,6 +62,7 @@ class RedisConnection {
  private:
   struct RedisLink;
 
+  bool has_ended() const;
   Result<void> connect();
   Error broken(const std::string& why);
 

@@ -131,6 +131,21 @@ describe('an answer that moves', () => {
     assert.match(text, /^chasqui_session_answers_moved_total [1-9]/m);
   });
 
+  it('goes on however much of it was told', async (t) => {
+    const flags = await shared(t);
+    const nodes = [await start(t, [...sim, ...roomy, ...flags]), await start(t, [...sim, ...roomy, ...flags])];
+    const reading = new Reading(await question(nodes[0], 'Tell me a long story.'), { max_tokens: 3000, ignore_eos: true });
+    await reading.connect(nodes[0]);
+    for (const [at, node] of [[1000, nodes[0]], [1500, nodes[1]], [2000, nodes[0]]]) {
+      while (reading.data.length < at) assert.ok(await reading.next());
+      await ask(node, `/v1/sessions/${reading.id}/move`, {});
+      await reading.cut();
+      await reading.connect(node === nodes[0] ? nodes[1] : nodes[0]);
+    }
+    while (!reading.done) assert.ok(await reading.next(), 'the stream is cut without a move');
+    assert.ok(reading.data.length > 3000);
+  });
+
   it('keeps to its schema', async (t) => {
     const flags = await shared(t);
     const nodes = [await start(t, [...demo, ...flags]), await start(t, [...demo, ...flags])];

@@ -158,6 +158,19 @@ describe('nodes that share sessions', () => {
     await command(node, id, 'generate', greedy);
   });
 
+  it('miss no restart of Redis while they have nothing to ask', async (t) => {
+    const { redis, flags } = await shared(t);
+    const node = await start(t, [...demo, ...flags]);
+    const { id } = await open(node, { text: 'Once upon a time' });
+    await command(node, id, 'generate', greedy);
+    await kvSaved(node, 1);
+    await redis.kill();
+    await redis.begin();
+    assert.equal((await show(node, id)).state, 'idle');
+    await command(node, id, 'generate', greedy);
+    await open(node, { text: 'Another.' });
+  });
+
   it('believe no object that is not what was written', async (t) => {
     const { flags, store } = await shared(t);
     const a = await start(t, [...demo, ...flags]);

@@ -145,6 +145,7 @@ Result<std::unique_ptr<Generation>> Generation::start(StreamHub& hub, std::vecto
     // No event can be missed in between: deliver() runs on this thread.
     hub.open_.emplace(id, generation.get());
     generation->ids_.push_back(id);
+    generation->retold_ += request->begun.size();
     generation->requests_.push_back(std::move(request));
     ++generation->running_;
   }
@@ -206,8 +207,12 @@ void Generation::keep(Event&& event) {
     return;
   }
   if (ids_.size() > 1) event.choice = static_cast<std::int32_t>(place_of(event.request));
-  unread_ += event.text.size() + event.chances.size() * kChanceOverhead + kEventOverhead;
-  for (const auto& chances : event.prompt_chances) unread_ += sizeof chances + chances.size() * sizeof(TokenChance);
+  if (event.kind == Event::Kind::text && retold_ > 0) {
+    retold_ -= std::min(retold_, static_cast<std::size_t>(event.tokens));
+  } else {
+    unread_ += event.text.size() + event.chances.size() * kChanceOverhead + kEventOverhead;
+    for (const auto& chances : event.prompt_chances) unread_ += sizeof chances + chances.size() * sizeof(TokenChance);
+  }
   if (unread_ > hub_.unread_max_ && running_ > 0) {
     slow_ = true;
     hub_.engine_.door_metrics().slow_clients.add();

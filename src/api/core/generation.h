@@ -142,6 +142,9 @@ class Generation {
   std::optional<Event> place_;  // where it stands, as long as its id is in StreamHub::places_
   bool wants_places_ = true;
   std::size_t unread_ = 0;  // bytes that events_ stands for
+  // Tokens that the engine tells again, all at once, of an answer that has begun elsewhere: no client reads them, and
+  // they are bounded by the request.
+  std::size_t retold_ = 0;
   bool slow_ = false;
   bool cancel_asked_ = false;
   bool keeps_permit_ = false;
